@@ -15,7 +15,7 @@ use pod_safety::Removed;
 use pod_safety::Why;
 use pod_safety::fencing::Remains;
 use pod_safety::outcome::Outcome;
-use pod_safety::report::Target;
+use pod_safety::report::DeletionTarget;
 
 use connect::ConnectError;
 
@@ -113,7 +113,7 @@ pub(crate) enum Failure {
     /// The deletion of an object got no answer, or the command did not wait for it.
     UnknownDeletion {
         /// The object.
-        target: Box<Target>,
+        target: Box<DeletionTarget>,
         /// Why there is no answer; `None`: it was not awaited.
         error: Option<ApiError>,
     },

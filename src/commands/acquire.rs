@@ -13,7 +13,7 @@ use crate::args::write::{NamespaceArgs, TicketArgs, reason};
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::run::lock_command::LockCommand;
-use crate::run::report::Report;
+use crate::run::report::LockReport;
 use crate::run::session::Start;
 use crate::run::targets::names;
 
@@ -136,7 +136,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     }
     let results = command.lock(targets, options, args.limit).await?;
 
-    let report = Report::new(&command, &selection);
+    let report = LockReport::new(&command, &selection);
     let protection = args.protect.protection(args.take.strict);
     report
         .all_protected(&nodes, results, protection.as_ref())

@@ -14,7 +14,7 @@ use crate::error::{Failure, InvalidValue, Verb};
 use crate::exit::Code;
 use crate::run::confirm::Confirmed;
 use crate::run::lock_command::LockCommand;
-use crate::run::report::Report;
+use crate::run::report::LockReport;
 use crate::run::session::Start;
 use crate::run::targets::names;
 
@@ -137,7 +137,7 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
 
     let options = SetOptions::hold(options).take_over(confirmed.values().cloned());
     let results = command.lock(targets, options.partial(), args.limit).await?;
-    let mut report = Report::new(&command, &selection);
+    let mut report = LockReport::new(&command, &selection);
     report.confirmed = Some(&confirmed);
     report.because = Some(&args.message);
     let protection = Protection {

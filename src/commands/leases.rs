@@ -9,7 +9,7 @@ use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::format::Format;
-use crate::output::leases::{self, Entry, Layout};
+use crate::output::leases::{self, Layout, LeaseEntry};
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 use crate::words::leases as words;
@@ -79,7 +79,7 @@ pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Fa
 }
 
 /// The requested Leases and candidates, by namespace and name.
-async fn read(args: &LeasesArgs, session: &Session<'_>) -> Result<Vec<Entry>, Failure> {
+async fn read(args: &LeasesArgs, session: &Session<'_>) -> Result<Vec<LeaseEntry>, Failure> {
     let namespace = session.connection.client.default_namespace();
     let (realm, namespace) = match (args.all_namespaces, args.heartbeats) {
         (true, true) => (LeaseScope::Everywhere, None),
@@ -103,9 +103,9 @@ async fn read(args: &LeasesArgs, session: &Session<'_>) -> Result<Vec<Entry>, Fa
         }
         Err(error) => return Err(error.into()),
     };
-    let leases = leases.into_iter().map(Box::new).map(Entry::Lease);
-    let mut entries: Vec<Entry> = leases
-        .chain(candidates.into_iter().map(Entry::Candidate))
+    let leases = leases.into_iter().map(Box::new).map(LeaseEntry::Lease);
+    let mut entries: Vec<LeaseEntry> = leases
+        .chain(candidates.into_iter().map(LeaseEntry::Candidate))
         .collect();
     entries.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
     Ok(entries)

@@ -17,7 +17,7 @@ use crate::run::confirm::Confirmed;
 use crate::run::fencing::may_end;
 use crate::run::held_label::is_protected;
 use crate::run::lock_command::LockCommand;
-use crate::run::report::Report;
+use crate::run::report::LockReport;
 use crate::run::session::{Session, Start};
 use crate::run::targets::Target;
 
@@ -94,7 +94,7 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
         ),
     };
 
-    let mut report = Report::new(&command, &selection);
+    let mut report = LockReport::new(&command, &selection);
     report.confirmed = Some(&confirmed);
     report.because = args.message.as_deref();
     let (options, confirmed, ids) = (&options, &confirmed, ids.as_ref());

@@ -12,7 +12,7 @@ use crate::args::write::reason;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::run::lock_command::LockCommand;
-use crate::run::report::Report;
+use crate::run::report::LockReport;
 use crate::run::session::Start;
 use crate::run::targets::{Target, names};
 
@@ -109,5 +109,7 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
             }
         }
     };
-    Report::new(command, &selection).each(targets, renew).await
+    LockReport::new(command, &selection)
+        .each(targets, renew)
+        .await
 }

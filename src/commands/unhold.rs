@@ -10,7 +10,7 @@ use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::run::fencing::may_end;
 use crate::run::lock_command::LockCommand;
-use crate::run::report::Report;
+use crate::run::report::LockReport;
 use crate::run::session::Start;
 use crate::run::targets::Target;
 
@@ -52,7 +52,7 @@ pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Fa
         .targets_to_take_over(&selection, false, TakeOver::Unhold)
         .await?;
 
-    let mut report = Report::new(command, &selection);
+    let mut report = LockReport::new(command, &selection);
     report.confirmed = Some(&confirmed);
     let confirmed = &confirmed;
     let unhold = |Target { node, seen }: Target| async move {

@@ -33,7 +33,7 @@ pub(crate) enum ProtectionError {
     /// The record on the Node names an API that is not known.
     UnknownApi,
     /// The context does not lead to the recorded cluster, which has this URL.
-    Elsewhere { context: String, server: String },
+    OtherCluster { context: String, server: String },
     /// The kubeconfig has no usable context for the recorded cluster, which has this URL.
     NoContext { error: ConnectError, server: String },
     /// The Machine was created from a copy, so others own what it has.

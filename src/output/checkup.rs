@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::data::{ApiVersion, Entry, List, kind};
+use super::data::{ApiVersion, List, ListEntry, kind};
 use super::grid;
 use crate::findings::{Check, Finding, Level};
 use crate::words::doctor;
@@ -61,7 +61,7 @@ pub(crate) fn text(checkups: &[&Checkup], width: Option<usize>) -> String {
     grid::with_words(rows, &[7, 13], "  ", width)
 }
 
-impl Entry for Checkup {
+impl ListEntry for Checkup {
     fn name(&self) -> Option<String> {
         Some(format!("check/{:?}", self.check))
     }

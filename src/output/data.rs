@@ -102,7 +102,7 @@ pub(crate) trait Data: Serialize {
 }
 
 /// An item of a list.
-pub(crate) trait Entry: Serialize {
+pub(crate) trait ListEntry: Serialize {
     /// The name in kubectl's form; `None` if the command failed for it.
     fn name(&self) -> Option<String>;
 
@@ -112,13 +112,13 @@ pub(crate) trait Entry: Serialize {
     }
 }
 
-impl<K: Serialize, T: Entry> Data for List<K, T> {
+impl<K: Serialize, T: ListEntry> Data for List<K, T> {
     fn names(&self) -> Vec<String> {
-        self.items.iter().filter_map(Entry::name).collect()
+        self.items.iter().filter_map(ListEntry::name).collect()
     }
 
     fn lock_ids(&self) -> Vec<String> {
-        let ids = self.items.iter().filter_map(Entry::lock_id);
+        let ids = self.items.iter().filter_map(ListEntry::lock_id);
         ids.map(|(node, id)| match self.single {
             true => id.to_owned(),
             false => format!("{node} {id}"),

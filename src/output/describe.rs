@@ -13,9 +13,10 @@ use crate::words::health;
 use crate::words::holder_name::of_node;
 use crate::words::next_steps::{self, Reader};
 use crate::words::node_keys;
+use crate::words::other_tools::sentence;
 use crate::words::state::{ShownState, flag_words};
 use crate::words::time::{remaining, rfc3339};
-use crate::words::{activity, machine, waiting};
+use crate::words::{machine, waiting};
 
 /// A part of the page: a headline, and keys with their values. A value may have several lines.
 struct Section {
@@ -148,7 +149,7 @@ fn node(view: &View<'_>, now: Now) -> Section {
     );
     section.add_some("Set by locks", view.keys.and_then(node_keys::set));
     let findings = view.findings.unwrap_or_default().iter();
-    let findings = findings.map(|it| activity::words(it, now));
+    let findings = findings.map(|it| sentence(it, now));
     let after_end = machine::after_end(view.keys, view.lease, now);
     let findings: Vec<String> = findings.chain(after_end).collect();
     section.add_some(

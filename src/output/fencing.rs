@@ -9,10 +9,10 @@ use pod_safety::outcome;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::data::{ApiVersion, Entry, List, Time, kind};
+use super::data::{ApiVersion, List, ListEntry, Time, kind};
 use super::item_error::ItemError;
 use super::other_tool::OtherTool;
-use super::outcome::{Outcome, Replacement};
+use super::outcome::{DeletionOutcome, Replacement};
 use super::why::StuckReason;
 use crate::output::error_code::ErrorCode;
 
@@ -65,7 +65,7 @@ struct RemovedPod {
     namespace: String,
     name: String,
     /// `Deleted` if its controller wants no replacement.
-    outcome: Outcome,
+    outcome: DeletionOutcome,
     /// The pod that replaces it.
     #[serde(skip_serializing_if = "Option::is_none")]
     replacement: Option<Replacement>,
@@ -82,7 +82,7 @@ impl RemovedPod {
         Self {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
-            outcome: Outcome::of(outcome),
+            outcome: DeletionOutcome::of(outcome),
             replacement: match outcome {
                 outcome::Outcome::Replaced { replacement, .. } => {
                     Some(Replacement::of(replacement))
@@ -309,7 +309,7 @@ impl Fencing {
     }
 }
 
-impl Entry for Fencing {
+impl ListEntry for Fencing {
     /// The node is fenced or unfenced, even if something is left on it, its pods do not run again, or the hold could
     /// not be ended.
     fn name(&self) -> Option<String> {

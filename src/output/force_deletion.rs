@@ -3,13 +3,13 @@
 use maintenance_lease::protocol::Now;
 use pod_safety::checks::{self, Verdict};
 use pod_safety::outcome;
-use pod_safety::report::{Report, Target};
+use pod_safety::report::{DeletionTarget, Report};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::data::{ApiVersion, Data, Entry, kind};
+use super::data::{ApiVersion, Data, ListEntry, kind};
 use super::item_error::ItemError;
-use super::outcome::{Outcome, Replacement};
+use super::outcome::{DeletionOutcome, Replacement};
 use super::why::StuckReason;
 use crate::output::error_code::ErrorCode;
 use crate::words::force_deletion::no_answer;
@@ -51,7 +51,7 @@ pub(crate) struct ForceDeletion {
     checks: Vec<Check>,
     /// Absent if its deletion was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<Outcome>,
+    outcome: Option<DeletionOutcome>,
     /// The finalizers that must be removed before it is gone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     finalizers: Vec<String>,
@@ -116,12 +116,12 @@ impl ForceDeletionList {
     /// `accept_risk` is the flag that accepts exactly the risks in the reports.
     pub(crate) fn new(
         reports: &[&Report],
-        outcomes: &[(&Target, &outcome::Outcome)],
+        outcomes: &[(&DeletionTarget, &outcome::Outcome)],
         refused: impl Fn(&Report) -> Option<ItemError>,
         accept_risk: String,
         now: Now,
     ) -> Self {
-        let outcome = |target: &Target| {
+        let outcome = |target: &DeletionTarget| {
             let of = outcomes
                 .iter()
                 .find(|(one, _)| (one.kind, &one.uid) == (target.kind, &target.uid));
@@ -156,7 +156,7 @@ impl ForceDeletion {
         name: &str,
         error: ItemError,
     ) -> Self {
-        let target = Target {
+        let target = DeletionTarget {
             kind,
             namespace: namespace.map(ToOwned::to_owned),
             name: name.to_owned(),
@@ -200,7 +200,7 @@ impl ForceDeletion {
     fn with(mut self, outcome: &outcome::Outcome, now: Now) -> Self {
         self.reasons = StuckReason::of_outcome(outcome, now);
         let failed = |code, error: &str| Some(ItemError::of(code, error.to_owned()));
-        self.outcome = Some(Outcome::of(outcome));
+        self.outcome = Some(DeletionOutcome::of(outcome));
         match outcome {
             outcome::Outcome::Unseen { error } | outcome::Outcome::Marked { error } => {
                 self.error = failed(ErrorCode::Failed, error);
@@ -246,7 +246,7 @@ impl Check {
 
 impl Data for ForceDeletionList {
     fn names(&self) -> Vec<String> {
-        self.items.iter().filter_map(Entry::name).collect()
+        self.items.iter().filter_map(ListEntry::name).collect()
     }
 
     fn lock_ids(&self) -> Vec<String> {
@@ -254,7 +254,7 @@ impl Data for ForceDeletionList {
     }
 }
 
-impl Entry for ForceDeletion {
+impl ListEntry for ForceDeletion {
     /// What was deleted, or would be.
     fn name(&self) -> Option<String> {
         let resource = match self.resource {
@@ -262,7 +262,7 @@ impl Entry for ForceDeletion {
             Resource::Node => "node",
         };
         match self.outcome? {
-            Outcome::StillHeldByFinalizer | Outcome::Unknown => None,
+            DeletionOutcome::StillHeldByFinalizer | DeletionOutcome::Unknown => None,
             _ => Some(format!("{resource}/{}", self.name)),
         }
     }

@@ -7,7 +7,7 @@ use pod_safety::words::age;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::data::{ApiVersion, Entry, List, Time, kind};
+use super::data::{ApiVersion, List, ListEntry, Time, kind};
 use super::grid::{Column, Grid, first_to_fit};
 use super::item_error::ItemError;
 use crate::text::escape;
@@ -49,7 +49,7 @@ pub(crate) struct Record {
     lasted: Option<Span>,
     /// How it ended; absent if the command failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<Outcome>,
+    outcome: Option<LockOutcome>,
     /// Who ended it, if not its holder.
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_by: Option<String>,
@@ -61,7 +61,7 @@ pub(crate) struct Record {
 /// How a lock ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline)]
-enum Outcome {
+enum LockOutcome {
     /// It has not ended, or has expired and nobody acquired the node since.
     Current,
     Released,
@@ -84,7 +84,7 @@ impl Record {
             reason: lease.reason().map(ToOwned::to_owned),
             acquired_at: lease.acquired().map(Time::from),
             since: lease.acquired().map(Instant::from),
-            ..Self::new(lease.node(), Some(Outcome::Current))
+            ..Self::new(lease.node(), Some(LockOutcome::Current))
         });
         let past = match lease.history() {
             Ok(history) => history
@@ -92,7 +92,7 @@ impl Record {
                 .rev()
                 .map(|past| Self::past(lease, past))
                 .collect(),
-            Err(_) => vec![Self::new(lease.node(), Some(Outcome::Unreadable))],
+            Err(_) => vec![Self::new(lease.node(), Some(LockOutcome::Unreadable))],
         };
         current.into_iter().chain(past).collect()
     }
@@ -105,7 +105,7 @@ impl Record {
         }
     }
 
-    fn new(node: &str, outcome: Option<Outcome>) -> Self {
+    fn new(node: &str, outcome: Option<LockOutcome>) -> Self {
         Self {
             api_version: ApiVersion::V2,
             kind: kind::LockRecord::LockRecord,
@@ -126,10 +126,10 @@ impl Record {
 
     fn past(lease: &NodeLease, past: PastLock) -> Self {
         let outcome = match past.end {
-            Ending::Released => Outcome::Released,
-            Ending::Expired => Outcome::Expired,
-            Ending::Replaced => Outcome::Replaced,
-            Ending::TakenOver => Outcome::TakenOver,
+            Ending::Released => LockOutcome::Released,
+            Ending::Expired => LockOutcome::Expired,
+            Ending::Replaced => LockOutcome::Replaced,
+            Ending::TakenOver => LockOutcome::TakenOver,
         };
         Self {
             api_user: other(past.user.as_deref(), &past.holder),
@@ -150,12 +150,12 @@ impl Record {
 
     fn end(&self) -> String {
         let end = match self.outcome {
-            Some(Outcome::Current) => return CURRENT.to_owned(),
-            Some(Outcome::Unreadable) | None => return UNREADABLE.to_owned(),
-            Some(Outcome::Released) => Ending::Released,
-            Some(Outcome::Expired) => Ending::Expired,
-            Some(Outcome::Replaced) => Ending::Replaced,
-            Some(Outcome::TakenOver) => Ending::TakenOver,
+            Some(LockOutcome::Current) => return CURRENT.to_owned(),
+            Some(LockOutcome::Unreadable) | None => return UNREADABLE.to_owned(),
+            Some(LockOutcome::Released) => Ending::Released,
+            Some(LockOutcome::Expired) => Ending::Expired,
+            Some(LockOutcome::Replaced) => Ending::Replaced,
+            Some(LockOutcome::TakenOver) => Ending::TakenOver,
         };
         ending(end, self.ended_by.as_deref())
     }
@@ -167,7 +167,7 @@ fn other(user: Option<&str>, holder: &str) -> Option<String> {
         .map(ToOwned::to_owned)
 }
 
-impl Entry for Record {
+impl ListEntry for Record {
     fn name(&self) -> Option<String> {
         self.error.is_none().then(|| format!("node/{}", self.node))
     }

@@ -10,7 +10,7 @@ use pod_safety::node_health::Health;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::data::{ApiVersion, Data, Entry, List, Term, Time, kind};
+use super::data::{ApiVersion, Data, List, ListEntry, Term, Time, kind};
 use super::fencing::{FencingRecord, RunningHook};
 use super::item_error::ItemError;
 use super::other_tool::OtherTool;
@@ -347,7 +347,7 @@ impl SetByLocks {
     }
 }
 
-impl Entry for Item {
+impl ListEntry for Item {
     fn name(&self) -> Option<String> {
         let is_done = self.error.is_none();
         is_done.then(|| format!("node/{}", self.node))

@@ -10,7 +10,7 @@ use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{AnyLease, LeasePurpose, NAMESPACE, NodeLease};
 use pod_safety::words::age;
 
-pub(crate) use self::entry::Entry;
+pub(crate) use self::entry::LeaseEntry;
 pub(crate) use self::record::{LeaseList, list};
 use super::grid::{self, Grid};
 use crate::text::escape;
@@ -75,7 +75,7 @@ impl Column {
         (self == Self::Purpose).then_some(16)
     }
 
-    fn cell(self, entry: &Entry, is_brief: bool, now: Now) -> String {
+    fn cell(self, entry: &LeaseEntry, is_brief: bool, now: Now) -> String {
         let any = entry.lease();
         let lease = any.map(|any| &any.lease);
         match self {
@@ -113,7 +113,7 @@ fn person(any: &AnyLease) -> Option<String> {
 }
 
 /// The name. The Lease of an API server is called by a hash, which nobody types, so its end is left out.
-fn brief_name(entry: &Entry) -> String {
+fn brief_name(entry: &LeaseEntry) -> String {
     let purpose = entry.lease().map(AnyLease::purpose);
     let name = entry.name();
     match purpose {
@@ -161,7 +161,7 @@ fn expiry(any: &AnyLease, now: Now) -> String {
 const LESS_NEEDED: [Column; 2] = [Column::Age, Column::Purpose];
 
 /// The table.
-pub(crate) fn table(entries: &[Entry], layout: Layout, now: Now) -> String {
+pub(crate) fn table(entries: &[LeaseEntry], layout: Layout, now: Now) -> String {
     // A wide table is whole, as kubectl's is.
     let fit = layout.fit.filter(|_| !layout.wide);
     let tables = (0..=LESS_NEEDED.len()).map(|left_out| {

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 /// What became of it.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub(super) enum Outcome {
+#[schemars(rename = "Outcome")]
+pub(super) enum DeletionOutcome {
     /// It was deleted.
     Deleted,
     /// It was gone before the request came.
@@ -34,7 +35,7 @@ pub(super) enum Outcome {
     Replaced,
 }
 
-impl Outcome {
+impl DeletionOutcome {
     pub(super) fn of(outcome: &outcome::Outcome) -> Self {
         match outcome {
             outcome::Outcome::Deleted => Self::Deleted,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pod_safety::checks::{Level, OF_NODE, UNREAD, Verdict};
-use pod_safety::report::{Report, Target};
+use pod_safety::report::{DeletionTarget, Report};
 use pod_safety::words::few;
 
 use super::grid;
@@ -33,7 +33,7 @@ struct Line<'a> {
     words: Vec<&'a str>,
     names: Vec<String>,
     /// The targets that it is about.
-    of: Vec<&'a Target>,
+    of: Vec<&'a DeletionTarget>,
 }
 
 /// Lines of the reports, the worst first, of at most `columns`. The caller overrides the blockers with the ids
@@ -89,7 +89,12 @@ fn one(
 }
 
 /// Adds a finding to the lines: to the one that says the same of other targets, if there is one.
-fn add<'a>(lines: &mut Vec<Line<'a>>, target: &'a Target, verdict: &'a Verdict, detail: Detail) {
+fn add<'a>(
+    lines: &mut Vec<Line<'a>>,
+    target: &'a DeletionTarget,
+    verdict: &'a Verdict,
+    detail: Detail,
+) {
     let folds = detail != Detail::All;
     if verdict.level == Level::Ok && folds {
         return;
@@ -186,7 +191,7 @@ mod tests {
     }
 
     fn pod(number: usize) -> Report {
-        let target = Target {
+        let target = DeletionTarget {
             kind: "pod",
             namespace: Some("shop".to_owned()),
             name: format!("web-{number}"),

@@ -7,7 +7,7 @@ use pod_safety::why as safety;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::data::{ApiVersion, Entry, List, Time, kind};
+use super::data::{ApiVersion, List, ListEntry, Time, kind};
 use super::grid::{self, GAP};
 use crate::stuck_code::{StuckCode, StuckState};
 use crate::text::hanging;
@@ -213,7 +213,7 @@ impl<'a> Finding<'a> {
     }
 }
 
-impl Entry for Diagnosis<'_> {
+impl ListEntry for Diagnosis<'_> {
     fn name(&self) -> Option<String> {
         Some(format!("{}/{}", self.resource, self.name))
     }

@@ -11,17 +11,18 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{CLEANUP, Change, Done, Error, HeldLease, NodeLease, PROTECTION};
 use other_tools::{
-    Conflict, Elsewhere, HELD, KeysCleared, KeysOfLock, KeysOnNode, KeysRemoved, KeysSet, MEDIK8S,
-    MachineRecord, MachineRef, NodeKeys, clear_keys, current_lock_id, machine_of, remove_keys,
-    remove_records, set_keys,
+    Conflict, HELD, KeysCleared, KeysOfLock, KeysOnNode, KeysRemoved, KeysSet, MEDIK8S,
+    MachineRecord, MachineRef, NodeKeys, OtherObjects, clear_keys, current_lock_id, machine_of,
+    remove_keys, remove_records, set_keys,
 };
 use tokio::time::timeout;
 
-use super::machines::MachineSeen;
+use super::machine_opt_outs::MachineSeen;
 use super::session::Session;
 use crate::args::protect::Protection;
 use crate::error::{Kind, ProtectionError};
-use crate::words::{activity, machine, node_keys};
+use crate::words::other_tools::sentence;
+use crate::words::{machine, node_keys};
 
 /// What a lock writes on its Node besides the label.
 #[derive(Default)]
@@ -32,7 +33,7 @@ struct Written {
     /// The tools with opt-outs on Machines that the user named, and that have none for this Node.
     without_machine: Vec<&'static str>,
     /// What the Node had records of before.
-    before: Option<Elsewhere>,
+    before: Option<OtherObjects>,
 }
 
 /// Whether the lock in `lease` may have written something on its Node, or one that it replaced.
@@ -135,16 +136,16 @@ impl Session<'_> {
             is_labeled: failure.is_none(),
             failed: failure.as_ref().filter(|_| cordon).map(|_| Kind::Other),
         };
-        let is_unprotected = self.protect_elsewhere(lease, wanted, &written, failure.as_ref());
+        let is_unprotected = self.protect_other_objects(lease, wanted, &written, failure.as_ref());
         if is_unprotected.await && wanted.strict {
             protected.failed = protected.failed.max(Some(Kind::Unsafe));
         }
         protected
     }
 
-    /// Sets what is `wanted` elsewhere than on the Node, which has the records of it unless that was a `failure`. Reports what is
-    /// not set, and returns whether there is such a thing.
-    async fn protect_elsewhere(
+    /// Sets what is `wanted` on other objects than the Node, which has the records of it unless that was a `failure`. Reports
+    /// what is not set, and returns whether there is such a thing.
+    async fn protect_other_objects(
         &self,
         lease: &NodeLease,
         wanted: &Protection,
@@ -162,7 +163,7 @@ impl Session<'_> {
         }
         // An earlier lock may have left something there.
         let before = written.before.clone().unwrap_or_default();
-        let mut refused = Elsewhere::default();
+        let mut refused = OtherObjects::default();
         if let Some((of, seen)) = &written.machine {
             let tool = of.api.tool;
             match (seen, failure) {
@@ -233,7 +234,7 @@ impl Session<'_> {
     fn warn_of_machine(&self, node: &str, seen: &MachineSeen) {
         let now = self.locks.server_time().now();
         for finding in seen.findings() {
-            let words = activity::words(&finding, now);
+            let words = sentence(&finding, now);
             self.terminal.warn(format!("node/{node}: {words}"));
         }
     }
@@ -256,11 +257,16 @@ impl Session<'_> {
                 let without_machine = wanted.opt_outs.without_machine(machine.as_ref());
                 let machine = machine.filter(|machine| wanted.opt_outs.include(machine));
                 // This lock has set them before, with the context.
-                let is_set = || NodeKeys::opt_outs_of(id, on).elsewhere.machine.is_some();
+                let is_set = || {
+                    NodeKeys::opt_outs_of(id, on)
+                        .other_objects
+                        .machine
+                        .is_some()
+                };
                 let machine = machine.filter(|_| self.management.given.is_some() || !is_set());
-                keys.elsewhere.medik8s_lease = wanted.opt_outs.include_medik8s_lease();
+                keys.other_objects.medik8s_lease = wanted.opt_outs.include_medik8s_lease();
                 let before = written.borrow().before.clone();
-                let before = before.unwrap_or_else(|| Elsewhere::on(on));
+                let before = before.unwrap_or_else(|| OtherObjects::on(on));
                 let known = written.borrow_mut().machine.take();
                 let seen = match (machine, known) {
                     (Some(machine), None) => {
@@ -273,7 +279,7 @@ impl Session<'_> {
                     (_, known) => known,
                 };
                 let read = seen.as_ref().and_then(|(_, seen)| seen.as_ref().ok());
-                keys.elsewhere.machine = read.map(MachineSeen::record).map(Box::new);
+                keys.other_objects.machine = read.map(MachineSeen::record).map(Box::new);
                 written.replace(Written {
                     keys: keys.clone(),
                     machine: seen,
@@ -441,11 +447,19 @@ impl Session<'_> {
         let ending = ending.filter(|lease| lease.purpose() != Some(CLEANUP));
         let shown = || self.current_lock_id(node);
         let ending = ending.and_then(id);
-        let remove_elsewhere = async |elsewhere: &Elsewhere, ended: &str| {
-            self.remove_elsewhere(node, elsewhere, ended, shown).await
+        let remove_other_objects = async |other_objects: &OtherObjects, ended: &str| {
+            self.remove_other_objects(node, other_objects, ended, shown)
+                .await
         };
         let requests = self.locks.requests();
-        remove_keys(requests, node, ending.as_deref(), shown, remove_elsewhere).await
+        remove_keys(
+            requests,
+            node,
+            ending.as_deref(),
+            shown,
+            remove_other_objects,
+        )
+        .await
     }
 
     /// Removes everything that locks wrote on the Node, whatever lock it belongs to, but not the cordon of a lock that stands.
@@ -454,29 +468,30 @@ impl Session<'_> {
     /// If the Node can't be read or written.
     pub(crate) async fn clear_keys(&self, node: &str) -> Result<KeysCleared, Error> {
         let shown = || self.current_lock_id(node);
-        let remove_elsewhere = async |elsewhere: &Elsewhere, ended: &str| {
-            self.remove_elsewhere(node, elsewhere, ended, shown).await
+        let remove_other_objects = async |other_objects: &OtherObjects, ended: &str| {
+            self.remove_other_objects(node, other_objects, ended, shown)
+                .await
         };
-        clear_keys(self.locks.requests(), node, shown, remove_elsewhere).await
+        clear_keys(self.locks.requests(), node, shown, remove_other_objects).await
     }
 
-    /// Removes what is `elsewhere`, before the end of the lock `ended`, and returns what is left. Says why.
-    async fn remove_elsewhere(
+    /// Removes what is on `other_objects`, before the end of the lock `ended`, and returns what is left. Says why.
+    async fn remove_other_objects(
         &self,
         node: &str,
-        elsewhere: &Elsewhere,
+        other_objects: &OtherObjects,
         ended: &str,
         shown: impl AsyncFn() -> Result<Option<String>, Error>,
-    ) -> Elsewhere {
-        let mut left = Elsewhere::default();
-        if let Some(record) = &elsewhere.machine
+    ) -> OtherObjects {
+        let mut left = OtherObjects::default();
+        if let Some(record) = &other_objects.machine
             && !self
                 .remove_machine_opt_outs(node, record, ended, &shown)
                 .await
         {
             left.machine = Some(record.clone());
         }
-        if elsewhere.medik8s_lease {
+        if other_objects.medik8s_lease {
             left.medik8s_lease = !self.release_medik8s_lease(node, ended, &shown).await;
         }
         left

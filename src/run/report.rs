@@ -27,7 +27,7 @@ use crate::words::node_keys;
 use crate::words::verb::Outcomes;
 
 /// Reports the results for the nodes as they come.
-pub(crate) struct Report<'a> {
+pub(crate) struct LockReport<'a> {
     command: &'a LockCommand<'a>,
     /// The locks of others that may be taken over.
     pub(crate) confirmed: Option<&'a Confirmed>,
@@ -61,7 +61,7 @@ impl NodeKeysToWrite<'_> {
     }
 }
 
-impl<'a> Report<'a> {
+impl<'a> LockReport<'a> {
     pub(crate) fn new(command: &'a LockCommand<'a>, selection: &'a Selection) -> Self {
         Self {
             command,

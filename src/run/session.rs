@@ -13,16 +13,16 @@ use maintenance_lease::{Change, Error, Maintenance, NodeLookup};
 use other_tools::{Finding, MachineRef};
 
 use super::interruption::or_interrupted;
-use super::management::{ManagementClusters, notices};
+use super::management_cluster::{ManagementClusters, notices};
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::default_holder::HolderArgs;
 use crate::args::write::WriteArgs;
 use crate::error::{Failure, InputError, Verb};
 use crate::signals::termination;
 use crate::ui::Terminal;
-use crate::words::activity;
 use crate::words::change;
 use crate::words::hint_command::Program;
+use crate::words::other_tools::sentence;
 use crate::words::request::RequestContext;
 use crate::words::session as words;
 
@@ -213,7 +213,7 @@ impl Session<'_> {
             self.terminal.remark(note);
         }
         for finding in self.seen(&change.node).unwrap_or_default().findings {
-            let words = activity::words(&finding, now);
+            let words = sentence(&finding, now);
             self.terminal.warn(format!("node/{}: {words}", change.node));
         }
     }

@@ -10,7 +10,7 @@ use super::force_deletion::no_answer;
 use super::hint_command::Program;
 use super::request::RequestContext;
 use super::time::length;
-use super::{activity, fencing, input, loss, missing_right, node_state, policies, refusal};
+use super::{fencing, input, loss, missing_right, node_state, other_tools, policies, refusal};
 use crate::error::{Failure, NothingFound, Obstacle, ProgramError, Unconfirmed, Verb};
 use crate::text::{escape, for_shell, shown};
 
@@ -62,7 +62,7 @@ pub(crate) fn lines(
         }
         Failure::Fencing(refusal) => with_hint(fencing::refusal(refusal, program)),
         Failure::OtherTools { nodes, now } => (
-            activity::refusal(nodes, *now),
+            other_tools::refusal(nodes, *now),
             Some("check the nodes, or run it without --strict".to_owned()),
         ),
         Failure::Policies(refusal) => with_hint(policies::refusal(refusal, program)),

@@ -74,7 +74,7 @@ pub(crate) fn after_end(
     lease: Option<&NodeLease>,
     now: Now,
 ) -> Option<String> {
-    let machine = keys?.elsewhere.machine.as_ref()?;
+    let machine = keys?.other_objects.machine.as_ref()?;
     let is_due = |lease: &NodeLease| lease.is_overdue(now) || !lease.state(now).is_locked();
     lease.is_none_or(is_due).then(|| {
         let machine = match machine.is_readable() {
@@ -115,7 +115,7 @@ pub(crate) fn left(
     let unhold =
         |context: &str| program.run(format!("unhold {node} --management-context={context}"));
     let hint = match error {
-        ProtectionError::Elsewhere { .. } | ProtectionError::NoContext { .. } => format!(
+        ProtectionError::OtherCluster { .. } | ProtectionError::NoContext { .. } => format!(
             "to remove them, name the context of that cluster: `{}`",
             unhold("NAME")
         ),

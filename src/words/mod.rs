@@ -1,6 +1,5 @@
 //! States, failures, durations and times in words. Nothing here prints.
 
-pub(crate) mod activity;
 pub(crate) mod cells;
 pub(crate) mod change;
 pub(crate) mod confirmation;
@@ -26,6 +25,7 @@ pub(crate) mod missing_right;
 pub(crate) mod next_steps;
 pub(crate) mod node_keys;
 pub(crate) mod node_state;
+pub(crate) mod other_tools;
 pub(crate) mod policies;
 mod protection;
 pub(crate) mod refusal;

@@ -144,8 +144,12 @@ fn parts(keys: &NodeKeys) -> Vec<String> {
     let pairs = keys.labels.iter().chain(&keys.annotations);
     let pairs = pairs.map(|(key, value)| format!("{}={}", escape(key), escape(value)));
     let cordon = keys.cordon.then(|| "cordon".to_owned());
-    let machine = keys.elsewhere.machine.as_deref().map(machine::of_record);
-    let lease = keys.elsewhere.medik8s_lease;
+    let machine = keys
+        .other_objects
+        .machine
+        .as_deref()
+        .map(machine::of_record);
+    let lease = keys.other_objects.medik8s_lease;
     let lease = lease.then(|| medik8s::LEASE.to_owned());
     pairs.chain(cordon).chain(machine).chain(lease).collect()
 }

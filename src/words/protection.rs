@@ -38,7 +38,7 @@ impl fmt::Display for ProtectionError {
             }
             Self::NotNamed => "the Node does not name its Machine",
             Self::UnknownApi => "this release does not know its API",
-            Self::Elsewhere { context, server } => &format!(
+            Self::OtherCluster { context, server } => &format!(
                 "the Machine is not in context {context}; it was in the cluster at {server}"
             ),
             Self::NoContext { error, server } => {

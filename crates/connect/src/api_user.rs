@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
-use super::selection::Target;
+use super::selection::ConnectTarget;
 use super::tls::Identity;
 
 /// What the credentials show about the API user, without a request.
@@ -25,7 +25,7 @@ pub enum ApiUser {
 impl ApiUser {
     /// The user with these credentials: the impersonated user, else the common name of the certificate, else the
     /// service account of the token. The API server checks them in the same order.
-    pub(super) fn of(target: &Target, identity: &Identity) -> Self {
+    pub(super) fn of(target: &ConnectTarget, identity: &Identity) -> Self {
         let user = &target.user;
         if let Some(name) = &user.impersonate {
             return Self::Known(name.clone());

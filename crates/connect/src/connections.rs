@@ -23,7 +23,7 @@ use super::dial::Dialer;
 use super::environment::Environment;
 use super::error::{ConnectError, causes};
 use super::proxy;
-use super::selection::Target;
+use super::selection::ConnectTarget;
 use super::tls::{self, Identity};
 
 /// A connection without data for this long gets a keep-alive request.
@@ -60,7 +60,7 @@ struct Clients {
 
 impl Connections {
     pub(super) fn new(
-        target: &Target,
+        target: &ConnectTarget,
         identity: Identity,
         environment: &Environment,
         request_timeout: Option<Duration>,

@@ -22,7 +22,7 @@ use super::dial::basic;
 use super::error::{ConnectError, in_words};
 use super::exec_plugin::{Credential, Plugin, PluginError, Stdin};
 use super::kubeconfig::AuthProvider;
-use super::selection::Target;
+use super::selection::ConnectTarget;
 use super::tls::Identity;
 use super::{Notice, Notices};
 
@@ -46,7 +46,7 @@ impl Credentials {
     /// The user's credentials. Plain HTTP carries none. A token or a certificate comes before a plugin, as for
     /// kubectl, so that `--token` is enough where the plugin can't run.
     pub(super) fn of_user(
-        target: &Target,
+        target: &ConnectTarget,
         identity: &Identity,
         stdin: &Stdin,
         notices: &Notices,

@@ -35,7 +35,7 @@ pub use self::error::{ConnectError, in_words, names_its_source};
 use self::exec_plugin::Stdin;
 pub use self::flags::{Flags, Timeout};
 pub use self::kubeconfig::KubeconfigNames;
-use self::selection::Target;
+use self::selection::ConnectTarget;
 use self::tls::Identity;
 use self::transport::Options;
 pub use self::webhook::Webhook;
@@ -103,7 +103,7 @@ pub fn names_of(flags: &Flags, environment: &Environment) -> Result<KubeconfigNa
     kubeconfig::load(flags.kubeconfig.as_deref(), environment).map(|config| config.names())
 }
 
-fn url(target: &Target) -> String {
+fn url(target: &ConnectTarget) -> String {
     target.server.to_string().trim_end_matches('/').to_owned()
 }
 

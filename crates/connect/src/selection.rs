@@ -18,7 +18,7 @@ use crate::flags::Flags;
 const DEFAULT_SERVER: &str = "http://localhost:8080";
 
 /// An API server and a user, with everything known about both.
-pub(super) struct Target {
+pub(super) struct ConnectTarget {
     pub(super) context: Option<String>,
     pub(super) server: Uri,
     pub(super) cluster: Cluster,
@@ -27,7 +27,7 @@ pub(super) struct Target {
     pub(super) namespace: String,
 }
 
-impl Target {
+impl ConnectTarget {
     /// Whether requests travel under TLS. Credentials go nowhere else.
     pub(super) fn is_secure(&self) -> bool {
         self.server.scheme_str() == Some("https")
@@ -35,7 +35,10 @@ impl Target {
 }
 
 /// Decides the target of this command line.
-pub(super) fn select(args: &Flags, environment: &Environment) -> Result<Target, ConnectError> {
+pub(super) fn select(
+    args: &Flags,
+    environment: &Environment,
+) -> Result<ConnectTarget, ConnectError> {
     let config = kubeconfig::load(args.kubeconfig.as_deref(), environment)?;
     let context = context(&config, args)?;
     let (cluster_name, cluster) = cluster(&config, context, args)?;
@@ -82,7 +85,7 @@ pub(super) fn select(args: &Flags, environment: &Environment) -> Result<Target, 
     let namespace = nonempty(args.namespace.as_ref())
         .or_else(of_context)
         .or_else(of_pod);
-    Ok(Target {
+    Ok(ConnectTarget {
         context: context.map(|(name, _)| name.to_owned()),
         server: server_url(server)?,
         user_description: describe_user(&user, user_name, in_pod),
@@ -392,7 +395,7 @@ mod tests {
         (account, environment)
     }
 
-    fn target(flags: &Flags, environment: &Environment) -> Target {
+    fn target(flags: &Flags, environment: &Environment) -> ConnectTarget {
         select(flags, environment).expect("a target")
     }
 

@@ -17,12 +17,12 @@ use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, InconsistentKeys, RootCertStore, SignatureScheme};
 
 use super::error::{ConnectError, in_words};
-use super::selection::Target;
+use super::selection::ConnectTarget;
 
 /// The TLS configuration for a target. The system's authorities are loaded only if the kubeconfig names
 /// none.
 pub(super) fn client_config(
-    target: &Target,
+    target: &ConnectTarget,
     identity: &Identity,
 ) -> Result<ClientConfig, ConnectError> {
     let mut trust = kube::Config::new(target.server.clone());
@@ -57,7 +57,7 @@ pub(super) fn no_trust() -> ClientConfig {
 }
 
 /// The certificates of the authorities that the kubeconfig or a flag names.
-fn authorities(target: &Target) -> Result<Option<Vec<Vec<u8>>>, ConnectError> {
+fn authorities(target: &ConnectTarget) -> Result<Option<Vec<Vec<u8>>>, ConnectError> {
     let cluster = &target.cluster;
     let Some(pem) = load(
         "certificate-authority",
@@ -95,7 +95,7 @@ struct ClientCertificate {
 
 impl Identity {
     /// The kubeconfig user's own certificate, or none.
-    pub(super) fn of_user(target: &Target) -> Result<Self, ConnectError> {
+    pub(super) fn of_user(target: &ConnectTarget) -> Result<Self, ConnectError> {
         if !target.is_secure() {
             return Ok(Self::default());
         }

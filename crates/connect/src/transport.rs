@@ -16,7 +16,7 @@ use super::connections::Connections;
 use super::credentials::{Credentials, CredentialsLayer};
 use super::environment::Environment;
 use super::error::ConnectError;
-use super::selection::Target;
+use super::selection::ConnectTarget;
 use super::tls::Identity;
 use super::trace::ObserveLayer;
 use super::warnings::Warnings;
@@ -31,7 +31,7 @@ pub(super) struct Options {
 
 /// Builds the client for a target. Nothing is retried: a lost answer to a write must come to light.
 pub(super) fn client(
-    target: &Target,
+    target: &ConnectTarget,
     identity: Identity,
     credentials: Credentials,
     environment: &Environment,
@@ -72,7 +72,7 @@ pub(super) fn client(
 }
 
 /// The part of the user that says whom to act as; credentials are not kube's business here.
-fn impersonation(target: &Target) -> kube::config::AuthInfo {
+fn impersonation(target: &ConnectTarget) -> kube::config::AuthInfo {
     let user = &target.user;
     kube::config::AuthInfo {
         impersonate: user.impersonate.clone(),

@@ -25,13 +25,13 @@ use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{ApiError, BREAKS, Requests, escape};
 use serde_json::{Map, Value, json};
 
-use crate::elsewhere::Elsewhere;
 use crate::managed_fields::owners;
 use crate::node_keys::{
     CORDON, LOCK_ID, NodeKeys, annotation, is_cordoned, is_held_key, is_only_ours, is_own_entry,
     own_entry,
 };
 use crate::opt_outs::{is_listed, is_set_by_lock, owns_cordon};
+use crate::other_objects::OtherObjects;
 use crate::writes::{APPLY, FORCED_APPLY, Kind, MERGE, Tries, patch, read, try_patch};
 
 /// The Node and the lock that keys belong to.
@@ -84,7 +84,7 @@ pub struct KeysCleared {
     /// These were removed. Those that somebody else set to the same value stayed.
     pub removed: NodeKeys,
     /// This could not be removed from other objects.
-    pub left: Elsewhere,
+    pub left: OtherObjects,
 }
 
 impl KeysRemoved {
@@ -96,39 +96,39 @@ impl KeysRemoved {
     }
 }
 
-/// How to remove what locks set elsewhere.
+/// How to remove what locks set on other objects.
 struct Removal<R> {
     remove: R,
     /// What was removed last, of which lock, and what is left of it.
-    last: Option<(Elsewhere, String, Elsewhere)>,
+    last: Option<(OtherObjects, String, OtherObjects)>,
 }
 
-impl<R: AsyncFn(&Elsewhere, &str) -> Elsewhere> Removal<R> {
+impl<R: AsyncFn(&OtherObjects, &str) -> OtherObjects> Removal<R> {
     fn new(remove: R) -> Self {
         Self { remove, last: None }
     }
 
-    /// Removes what is `elsewhere`, before the end of the lock `ended`, and returns what is left. A second attempt is made only
-    /// for other records or another lock: somebody may have acquired the node meanwhile.
-    async fn left(&mut self, elsewhere: &Elsewhere, ended: &str) -> Elsewhere {
-        if elsewhere.is_empty() {
-            return Elsewhere::default();
+    /// Removes what is on `other_objects`, before the end of the lock `ended`, and returns what is left. A second attempt is
+    /// made only for other records or another lock: somebody may have acquired the node meanwhile.
+    async fn left(&mut self, other_objects: &OtherObjects, ended: &str) -> OtherObjects {
+        if other_objects.is_empty() {
+            return OtherObjects::default();
         }
         if let Some((of, lock, left)) = &self.last
-            && (of, &**lock) == (elsewhere, ended)
+            && (of, &**lock) == (other_objects, ended)
         {
             return left.clone();
         }
-        let left = (self.remove)(elsewhere, ended).await;
-        self.last = Some((elsewhere.clone(), ended.to_owned(), left.clone()));
+        let left = (self.remove)(other_objects, ended).await;
+        self.last = Some((other_objects.clone(), ended.to_owned(), left.clone()));
         left
     }
 
     /// Looks for the medik8s Lease once more after its record was `removed` from the Node. A command that took the Lease in
     /// between has either seen that the record is gone, or its Lease is seen now.
-    async fn check_lease(&self, removed: &Elsewhere, ended: &str) {
+    async fn check_lease(&self, removed: &OtherObjects, ended: &str) {
         if removed.medik8s_lease {
-            let lease = Elsewhere {
+            let lease = OtherObjects {
                 machine: None,
                 medik8s_lease: true,
             };
@@ -196,8 +196,9 @@ pub async fn set_keys<E: From<ApiError>>(
 /// shows. It is called after a read of a Node with the keys of another lock: a lock that the Lease does not show by then has
 /// ended, and never begins again.
 ///
-/// `remove_elsewhere` removes what locks set elsewhere, before the end of the lock with the given id, and returns what is left. It
-/// is called before the Node is written, once for the same records and lock. The Node keeps the records of what is left.
+/// `remove_other_objects` removes what locks set on other objects, before the end of the lock with the given id, and returns
+/// what is left. It is called before the Node is written, once for the same records and lock. The Node keeps the records of
+/// what is left.
 ///
 /// # Errors
 /// If the Node can't be read or written, or keeps changing. Also the errors of `shown`.
@@ -209,22 +210,22 @@ pub async fn remove_keys<E: From<ApiError>>(
     name: &str,
     ending: Option<&str>,
     shown: impl AsyncFn() -> Result<Option<String>, E>,
-    remove_elsewhere: impl AsyncFn(&Elsewhere, &str) -> Elsewhere,
+    remove_other_objects: impl AsyncFn(&OtherObjects, &str) -> OtherObjects,
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
     let mut removed = KeysRemoved::Nothing;
-    let mut removal = Removal::new(remove_elsewhere);
+    let mut removal = Removal::new(remove_other_objects);
     // The lock whose label is gone, while other keys of it may be left.
     let mut unlabeled: Option<String> = None;
     loop {
         let Some(node) = read::<Node>(requests, &path(name)).await? else {
             return Ok(removed);
         };
-        let elsewhere = Elsewhere::on(&node);
+        let other_objects = OtherObjects::on(&node);
         let mut removing = only_ours(&node);
         let found = annotation(&node.metadata, LOCK_ID).or(unlabeled.as_deref());
-        // The keys of a lock may be gone, and what it set elsewhere still there.
-        let last = annotation(&node.metadata, BREAKS).filter(|_| !elsewhere.is_empty());
+        // The keys of a lock may be gone, and what it set on other objects still there.
+        let last = annotation(&node.metadata, BREAKS).filter(|_| !other_objects.is_empty());
         let Some(ended) = found.or(ending).or(last) else {
             // Nobody knows which lock they belong to.
             if removing.is_empty() {
@@ -233,14 +234,14 @@ pub async fn remove_keys<E: From<ApiError>>(
             if shown().await?.is_some() {
                 return Ok(KeysRemoved::StillHeld);
             }
-            let left = removal.left(&elsewhere, "").await;
+            let left = removal.left(&other_objects, "").await;
             let Some(body) = to_clear(&node, false, &left) else {
                 return Ok(removed);
             };
-            removing.elsewhere = elsewhere.without(&left);
+            removing.other_objects = other_objects.without(&left);
             match patch(requests, &path(name), MERGE, &body).await {
                 Ok(()) => {
-                    removal.check_lease(&removing.elsewhere, "").await;
+                    removal.check_lease(&removing.other_objects, "").await;
                     return Ok(removed.and(removing));
                 }
                 Err(error) if error.is_not_found() => return Ok(removed),
@@ -249,16 +250,16 @@ pub async fn remove_keys<E: From<ApiError>>(
             continue;
         };
         let has_keys = found.is_some() || !removing.is_empty();
-        if elsewhere.is_empty() && to_end(&node, ended, &elsewhere).is_none() {
+        if other_objects.is_empty() && to_end(&node, ended, &other_objects).is_none() {
             return Ok(removed);
         }
         if ending != Some(ended) && shown().await?.as_deref() == Some(ended) {
             return Ok(KeysRemoved::StillHeld);
         }
-        // A policy may refuse the end of this lock, which then keeps what it has set elsewhere.
-        if !elsewhere.is_empty()
+        // A policy may refuse the end of this lock, which then keeps what it has set on other objects.
+        if !other_objects.is_empty()
             && ending == Some(ended)
-            && let Some((kind, body)) = to_end(&node, ended, &elsewhere)
+            && let Some((kind, body)) = to_end(&node, ended, &other_objects)
             && let Err(error) = try_patch(requests, &path(name), kind, &body).await
         {
             if error.is_by_policy() {
@@ -270,14 +271,14 @@ pub async fn remove_keys<E: From<ApiError>>(
                 continue;
             }
         }
-        let left = removal.left(&elsewhere, ended).await;
-        removing.elsewhere = elsewhere.without(&left);
+        let left = removal.left(&other_objects, ended).await;
+        removing.other_objects = other_objects.without(&left);
         let Some((kind, body)) = to_end(&node, ended, &left) else {
             return Ok(removed);
         };
         let written = patch(requests, &path(name), kind, &body).await;
         if written.is_ok() {
-            removal.check_lease(&removing.elsewhere, ended).await;
+            removal.check_lease(&removing.other_objects, ended).await;
         }
         match written {
             Ok(()) if kind == MERGE => {
@@ -301,7 +302,7 @@ pub async fn remove_keys<E: From<ApiError>>(
 /// Removes everything that locks wrote on the Node, whatever lock it belongs to, and leaves no lock id. The cordon of a lock
 /// that stands is left.
 ///
-/// `shown` reads the lock id that the Lease shows. It is called after each read of the Node. `remove_elsewhere` is that of
+/// `shown` reads the lock id that the Lease shows. It is called after each read of the Node. `remove_other_objects` is that of
 /// [`remove_keys`]. If the Node has no lock id, it gets an empty one.
 ///
 /// # Errors
@@ -313,10 +314,10 @@ pub async fn clear_keys<E: From<ApiError>>(
     requests: &Requests,
     name: &str,
     shown: impl AsyncFn() -> Result<Option<String>, E>,
-    remove_elsewhere: impl AsyncFn(&Elsewhere, &str) -> Elsewhere,
+    remove_other_objects: impl AsyncFn(&OtherObjects, &str) -> OtherObjects,
 ) -> Result<KeysCleared, E> {
     let mut tries = Tries::default();
-    let mut removal = Removal::new(remove_elsewhere);
+    let mut removal = Removal::new(remove_other_objects);
     loop {
         let Some(node) = read::<Node>(requests, &path(name)).await? else {
             return Ok(KeysCleared::default());
@@ -325,21 +326,23 @@ pub async fn clear_keys<E: From<ApiError>>(
         let keeps_cordon = shown.is_some();
         let lock_id = annotation(&node.metadata, LOCK_ID);
         let lock_id = lock_id.or(annotation(&node.metadata, BREAKS));
-        // An earlier run may have left only what is elsewhere.
+        // An earlier run may have left only what is on other objects.
         let lock_id = lock_id.or(shown.as_deref());
-        let elsewhere = Elsewhere::on(&node);
-        let left = removal.left(&elsewhere, lock_id.unwrap_or_default()).await;
+        let other_objects = OtherObjects::on(&node);
+        let left = removal
+            .left(&other_objects, lock_id.unwrap_or_default())
+            .await;
         let Some(body) = to_clear(&node, keeps_cordon, &left) else {
             let removed = NodeKeys::default();
             return Ok(KeysCleared { removed, left });
         };
         let mut removed = only_ours(&node);
         removed.cordon &= !keeps_cordon;
-        removed.elsewhere = elsewhere.without(&left);
+        removed.other_objects = other_objects.without(&left);
         match patch(requests, &path(name), MERGE, &body).await {
             Ok(()) => {
                 let lock_id = lock_id.unwrap_or_default();
-                removal.check_lease(&removed.elsewhere, lock_id).await;
+                removal.check_lease(&removed.other_objects, lock_id).await;
                 return Ok(KeysCleared { removed, left });
             }
             Err(error) if error.is_not_found() => return Ok(KeysCleared::default()),
@@ -348,7 +351,7 @@ pub async fn clear_keys<E: From<ApiError>>(
     }
 }
 
-/// Removes the records of what the lock has not set elsewhere after all.
+/// Removes the records of what the lock has not set on other objects after all.
 ///
 /// # Errors
 /// If the Node can't be read or written, or keeps changing.
@@ -358,7 +361,7 @@ pub async fn clear_keys<E: From<ApiError>>(
 pub async fn remove_records(
     requests: &Requests,
     of: KeysOfLock<'_>,
-    unset: &Elsewhere,
+    unset: &OtherObjects,
 ) -> Result<(), ApiError> {
     let mut tries = Tries::default();
     loop {
@@ -389,7 +392,7 @@ pub async fn remove_records(
 /// Whether locks wrote labels or annotations on `node`, also if only the id of a lock that has ended is left.
 #[must_use]
 pub fn has_keys(node: &Node) -> bool {
-    to_clear(node, true, &Elsewhere::default()).is_some()
+    to_clear(node, true, &OtherObjects::default()).is_some()
 }
 
 /// What locks set on `node`, and nobody else.
@@ -442,16 +445,16 @@ fn to_set(node: &Node, of: KeysOfLock<'_>, keys: &NodeKeys) -> Step {
     Step::Apply(kind, body(node, &labels, &annotations, spec), conflicts)
 }
 
-/// The next patch at the end of a lock, which leaves the records of what is `left` elsewhere; `None`: there is nothing more to
-/// remove. A merge patch comes before the apply.
-fn to_end(node: &Node, lock_id: &str, left: &Elsewhere) -> Option<(Kind, Value)> {
+/// The next patch at the end of a lock, which leaves the records of what is `left` on other objects; `None`: there is nothing
+/// more to remove. A merge patch comes before the apply.
+fn to_end(node: &Node, lock_id: &str, left: &OtherObjects) -> Option<(Kind, Value)> {
     let disowned = to_disown(node, lock_id, left).map(|body| (MERGE, body));
     disowned.or_else(|| Some((FORCED_APPLY, to_remove(node, lock_id, left)?)))
 }
 
-/// The apply that removes what we wrote on `node` and leaves the lock id and the records of what is `left` elsewhere; `None`:
-/// that is done.
-fn to_remove(node: &Node, lock_id: &str, left: &Elsewhere) -> Option<Value> {
+/// The apply that removes what we wrote on `node` and leaves the lock id and the records of what is `left` on other objects;
+/// `None`: that is done.
+fn to_remove(node: &Node, lock_id: &str, left: &OtherObjects) -> Option<Value> {
     let mut ended = BTreeMap::from([(BREAKS.to_owned(), lock_id.to_owned())]);
     let found = node.metadata.annotations.iter().flatten();
     let records = found.filter(|(key, _)| left.is_record(key));
@@ -463,9 +466,9 @@ fn to_remove(node: &Node, lock_id: &str, left: &Elsewhere) -> Option<Value> {
 }
 
 /// The merge patch that removes the keys that only locks write, and what else a lock set and somebody else owns: the Node
-/// was created from a copy, or somebody has edited such a key. The records of what is `left` elsewhere stay.
+/// was created from a copy, or somebody has edited such a key. The records of what is `left` on other objects stay.
 /// `None`: neither.
-fn to_disown(node: &Node, lock_id: &str, left: &Elsewhere) -> Option<Value> {
+fn to_disown(node: &Node, lock_id: &str, left: &OtherObjects) -> Option<Value> {
     let metadata = &node.metadata;
     let maps = [
         ("labels", &metadata.labels),
@@ -501,9 +504,9 @@ fn to_disown(node: &Node, lock_id: &str, left: &Elsewhere) -> Option<Value> {
     Some(patch)
 }
 
-/// The merge patch that removes everything that locks wrote on `node`, but the records of what is `left` elsewhere; `None`:
-/// there is nothing.
-fn to_clear(node: &Node, keeps_cordon: bool, left: &Elsewhere) -> Option<Value> {
+/// The merge patch that removes everything that locks wrote on `node`, but the records of what is `left` on other objects;
+/// `None`: there is nothing.
+fn to_clear(node: &Node, keeps_cordon: bool, left: &OtherObjects) -> Option<Value> {
     let metadata = &node.metadata;
     let ours = only_ours(node);
     let is_copy = own_entry(metadata).is_none();

@@ -7,12 +7,12 @@ use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, identity};
 use maintenance_lease::{BREAKS, NodeLease};
 
-use crate::elsewhere::Elsewhere;
 use crate::node_keys::{
     CORDON, HELD, LOCK_ID, NOTES, NodeKeys, SET, annotation, is_cordoned, is_held_key,
     is_only_ours, own_entry,
 };
 use crate::opt_outs::{is_set_by_lock, owns_cordon};
+use crate::other_objects::OtherObjects;
 
 /// Whether the Node was schedulable before the lock. Then it is the lock's cordon that nobody else may undo.
 const SCHEDULABLE: &str = "kubectl-maint.dev/held-schedulable";
@@ -54,7 +54,7 @@ impl NodeKeys {
         keys
     }
 
-    /// What locks set on `node` and did not remove: the held label, the opt-outs, also those elsewhere, and the cordon.
+    /// What locks set on `node` and did not remove: the held label, the opt-outs, also those on other objects, and the cordon.
     /// The annotations that explain them are left out.
     #[must_use]
     pub fn set_by_locks(node: &Node) -> Self {
@@ -71,19 +71,19 @@ impl NodeKeys {
             labels: owned("f:labels", &node.metadata.labels),
             annotations: owned("f:annotations", &node.metadata.annotations),
             cordon: own["f:spec"]["f:unschedulable"].is_object(),
-            elsewhere: Elsewhere::on(node),
+            other_objects: OtherObjects::on(node),
         }
     }
 
     /// The same for this Node. A cordon of ours stays, also that of an earlier lock: only the end of the lock
-    /// undoes it. So do the records of what an earlier lock left elsewhere.
+    /// undoes it. So do the records of what an earlier lock left on other objects.
     pub(crate) fn on(&self, node: &Node, lock_id: &str) -> Self {
         let mut keys = self.clone();
         if !keys.labels.contains_key(HELD) {
             return keys;
         }
-        keys.elsewhere = keys.elsewhere.or(Elsewhere::on(node));
-        let records = keys.elsewhere.records();
+        keys.other_objects = keys.other_objects.or(OtherObjects::on(node));
+        let records = keys.other_objects.records();
         let owns_cordon = owns_cordon(node);
         let is_same = annotation(&node.metadata, LOCK_ID) == Some(lock_id);
         let recorded = annotation(&node.metadata, SCHEDULABLE).filter(|_| is_same || owns_cordon);

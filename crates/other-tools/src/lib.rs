@@ -7,7 +7,6 @@
 #![warn(missing_docs)]
 
 mod apply;
-mod elsewhere;
 mod findings;
 mod held_label;
 mod keys_on_node;
@@ -19,13 +18,13 @@ mod medik8s_lease;
 mod node_keys;
 mod opt_outs;
 mod other_locks;
+mod other_objects;
 mod writes;
 
 pub use apply::{
     Conflict, KeysCleared, KeysOfLock, KeysRemoved, KeysSet, clear_keys, has_keys, remove_keys,
     remove_records, set_keys,
 };
-pub use elsewhere::Elsewhere;
 pub use findings::{Activity, Finding, findings, medik8s_finding, medik8s_lease_path};
 pub use keys_on_node::{KeysOnNode, current_lock_id};
 pub use machine::{Machine, MachineApi, MachineLock, MachineRef};
@@ -40,3 +39,4 @@ pub use medik8s_lease::{
 pub use node_keys::{FIELD_MANAGER, HELD, NodeKeys};
 pub use opt_outs::{MEDIK8S, OptOuts, UnknownTool, machine_of, tools};
 pub use other_locks::{KuredLock, kured_locks};
+pub use other_objects::OtherObjects;

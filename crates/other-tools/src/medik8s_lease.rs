@@ -11,9 +11,9 @@ use maintenance_lease::{ApiError, Call, MEDIK8S_HOLDER, MEDIK8S_LEASES, Requests
 use serde_json::{Value, json};
 
 use crate::apply::{self, KeysOfLock};
-use crate::elsewhere::LEASE_RECORD;
 use crate::findings::{medik8s_lease_path, valid_medik8s_holder};
 use crate::node_keys::{FIELD_MANAGER, LOCK_ID, annotation};
+use crate::other_objects::LEASE_RECORD;
 use crate::writes::{MERGE, Tries, patch, read};
 
 /// The longest duration that the API server accepts, in seconds: 68 years.

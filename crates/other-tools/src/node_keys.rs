@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use serde_json::Value;
 
-use crate::elsewhere::Elsewhere;
 use crate::managed_fields::{is_apply_of, owners};
+use crate::other_objects::OtherObjects;
 
 /// The field manager of the keys.
 pub const FIELD_MANAGER: &str = "kubectl-maint-node-keys";
@@ -37,7 +37,7 @@ pub struct NodeKeys {
     /// Cordon the Node.
     pub cordon: bool,
     /// What the lock sets on other objects. Annotations record it.
-    pub elsewhere: Elsewhere,
+    pub other_objects: OtherObjects,
 }
 
 impl NodeKeys {
@@ -47,7 +47,7 @@ impl NodeKeys {
         self.labels.extend(other.labels);
         self.annotations.extend(other.annotations);
         self.cordon |= other.cordon;
-        self.elsewhere = other.elsewhere.or(self.elsewhere);
+        self.other_objects = other.other_objects.or(self.other_objects);
         self
     }
 

@@ -16,9 +16,9 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{ApiError, Requests};
 use other_tools::{
-    Conflict, Elsewhere, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, LeaseHeld, LeaseReleased,
-    MachineRecord, NodeKeys, clear_keys, hold_medik8s_lease, release_medik8s_lease, remove_keys,
-    set_keys,
+    Conflict, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, LeaseHeld, LeaseReleased,
+    MachineRecord, NodeKeys, OtherObjects, clear_keys, hold_medik8s_lease, release_medik8s_lease,
+    remove_keys, set_keys,
 };
 use sandbox::Sandbox;
 use serde_json::{Value, json};
@@ -149,19 +149,14 @@ impl Case {
     fn remove(&self, lock_id: &str) -> KeysRemoved {
         let requests = self.requests();
         let shown = async || Ok(Some(lock_id.to_owned()));
-        let removing = remove_keys::<ApiError>(
-            &requests,
-            self.node,
-            Some(lock_id),
-            shown,
-            nothing_elsewhere,
-        );
+        let removing =
+            remove_keys::<ApiError>(&requests, self.node, Some(lock_id), shown, no_other_objects);
         RUNTIME.block_on(removing).expect("it is written")
     }
 }
 
-/// What removes what locks set elsewhere, for a Node without a record of anything.
-async fn nothing_elsewhere(_: &Elsewhere, _: &str) -> Elsewhere {
+/// What removes what locks set on other objects, for a Node without a record of anything.
+async fn no_other_objects(_: &OtherObjects, _: &str) -> OtherObjects {
     panic!("the Node has no record")
 }
 
@@ -277,7 +272,7 @@ fn a_late_apply_for_an_ended_lock_fails() {
                     case.node,
                     Some("u.1.a"),
                     shown,
-                    nothing_elsewhere,
+                    no_other_objects,
                 );
                 assert_removed(&removing.await?);
             }
@@ -328,7 +323,7 @@ fn keys_of_the_lock_that_the_lease_shows_stay_and_those_of_ended_ones_go() {
             assert_eq!(case.set("u.2.b", &keys()), DONE);
             let shown = async || Ok(shown.map(ToOwned::to_owned));
             let removing =
-                remove_keys::<ApiError>(&requests, case.node, ending, shown, nothing_elsewhere);
+                remove_keys::<ApiError>(&requests, case.node, ending, shown, no_other_objects);
             let removed = RUNTIME.block_on(removing).expect("answers");
             assert_eq!(removed, expected, "{ending:?}");
             let has_keys = case.annotations().contains_key(LOCK_ID);
@@ -347,7 +342,7 @@ fn keys_of_the_lock_that_the_lease_shows_stay_and_those_of_ended_ones_go() {
             case.node,
             None,
             async || Ok(None),
-            nothing_elsewhere,
+            no_other_objects,
         );
         let removed = RUNTIME.block_on(removing).expect("answers");
         assert_eq!(removed, KeysRemoved::Nothing);
@@ -373,8 +368,7 @@ fn keys_without_a_lock_id_go_but_not_those_of_a_lock_that_came_meanwhile() {
             assert!(matches!(set, KeysSet::Done(_)), "{set:?}");
             Ok(None)
         };
-        let removing =
-            remove_keys::<ApiError>(&requests, case.node, None, shown, nothing_elsewhere);
+        let removing = remove_keys::<ApiError>(&requests, case.node, None, shown, no_other_objects);
         let removed = RUNTIME.block_on(removing).expect("it ends");
         assert_eq!(removed, KeysRemoved::StillHeld);
         assert_eq!(
@@ -384,8 +378,7 @@ fn keys_without_a_lock_id_go_but_not_those_of_a_lock_that_came_meanwhile() {
 
         case.annotate(LOCK_ID, None);
         let shown = async || Ok(None);
-        let removing =
-            remove_keys::<ApiError>(&requests, case.node, None, shown, nothing_elsewhere);
+        let removing = remove_keys::<ApiError>(&requests, case.node, None, shown, no_other_objects);
         assert_removed(&RUNTIME.block_on(removing).expect("it ends"));
         assert_eq!(case.annotations(), BTreeMap::new());
     });
@@ -410,16 +403,10 @@ fn a_forged_list_of_keys_removes_only_opt_outs() {
             let removed = RUNTIME.block_on(async {
                 match clears {
                     false => {
-                        remove_keys::<ApiError>(
-                            &requests,
-                            case.node,
-                            None,
-                            shown,
-                            nothing_elsewhere,
-                        )
-                        .await
+                        remove_keys::<ApiError>(&requests, case.node, None, shown, no_other_objects)
+                            .await
                     }
-                    true => clear_keys::<ApiError>(&requests, case.node, shown, nothing_elsewhere)
+                    true => clear_keys::<ApiError>(&requests, case.node, shown, no_other_objects)
                         .await
                         .map(|cleared| KeysRemoved::Done(cleared.removed)),
                 }
@@ -443,15 +430,15 @@ fn the_machine_of_a_lock_that_came_meanwhile_is_not_forgotten() {
                 name: format!("m-{lock_id}"),
                 ..MachineRecord::default()
             };
-            keys.elsewhere.machine = Some(Box::new(machine));
+            keys.other_objects.machine = Some(Box::new(machine));
             keys
         };
         case.set("c", &of("c"));
         let (uid, requests) = (case.uid(), case.requests());
         let calls = RefCell::new(Vec::new());
-        let remove_elsewhere = async |elsewhere: &Elsewhere, ended: &str| {
+        let remove_other_objects = async |other_objects: &OtherObjects, ended: &str| {
             let is_first = calls.borrow().is_empty();
-            let record = elsewhere.machine.as_ref().expect("a record");
+            let record = other_objects.machine.as_ref().expect("a record");
             let call = (record.name.clone(), ended.to_owned());
             calls.borrow_mut().push(call);
             if is_first {
@@ -461,11 +448,11 @@ fn the_machine_of_a_lock_that_came_meanwhile_is_not_forgotten() {
                 let set = setting.await.expect("it is written");
                 assert!(matches!(set, KeysSet::Done(_)), "{set:?}");
             }
-            Elsewhere::default()
+            OtherObjects::default()
         };
         let shown = async || Ok(Some("b".to_owned()));
         let removing =
-            remove_keys::<ApiError>(&requests, case.node, Some("b"), shown, remove_elsewhere);
+            remove_keys::<ApiError>(&requests, case.node, Some("b"), shown, remove_other_objects);
         RUNTIME.block_on(removing).expect("it ends");
         let expected = [("m-c", "c"), ("m-b", "b")];
         let expected = expected.map(|(name, lock_id)| (name.to_owned(), lock_id.to_owned()));
@@ -570,7 +557,7 @@ fn keys_on_a_copy_of_a_node_are_replaced_and_removed_except_those_of_others() {
                 true => {
                     let (requests, shown) = (case.requests(), async || Ok(None));
                     let clearing =
-                        clear_keys::<ApiError>(&requests, case.node, shown, nothing_elsewhere);
+                        clear_keys::<ApiError>(&requests, case.node, shown, no_other_objects);
                     RUNTIME.block_on(clearing).expect("it is written");
                 }
             }
@@ -716,7 +703,7 @@ fn a_lock_changes_and_removes_only_what_it_set() {
                     let requests = case.requests();
                     let shown = async || Ok(None);
                     let clearing =
-                        clear_keys::<ApiError>(&requests, case.node, shown, nothing_elsewhere);
+                        clear_keys::<ApiError>(&requests, case.node, shown, no_other_objects);
                     RUNTIME.block_on(clearing).expect("it is written");
                 }
             }
@@ -814,7 +801,7 @@ fn without_the_right_to_patch_nodes_the_error_says_so() {
 
 /// What a policy answers to the end of somebody else's hold, after a controller changed the Node during the first try.
 #[test]
-fn a_conflict_is_no_leave_to_remove_what_a_lock_set_elsewhere() {
+fn a_conflict_is_no_leave_to_remove_what_a_lock_set_on_other_objects() {
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {
         "name": "n",
         "uid": "u",
@@ -847,7 +834,7 @@ fn a_conflict_is_no_leave_to_remove_what_a_lock_set_elsewhere() {
     });
     let requests = RUNTIME.block_on(async { Requests::new(Client::new(service, "default"), None) });
     let shown = async || Ok(Some("u.1.a".to_owned()));
-    let nothing = async |_: &Elsewhere, _: &str| panic!("the hold goes on");
+    let nothing = async |_: &OtherObjects, _: &str| panic!("the hold goes on");
     let removing = remove_keys::<ApiError>(&requests, "n", Some("u.1.a"), shown, nothing);
     let error = RUNTIME.block_on(removing).expect_err("the policy refuses");
     assert!(error.is_by_policy(), "{error}");

@@ -162,11 +162,11 @@ pub fn flags<'a, 'b>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Target;
+    use crate::report::DeletionTarget;
 
     fn report(verdicts: &[(&'static str, Level, bool)]) -> Report {
         Report {
-            target: Target {
+            target: DeletionTarget {
                 kind: "pod",
                 namespace: None,
                 name: "web-0".to_owned(),

@@ -10,7 +10,7 @@ use crate::known::Known;
 
 /// What is to be deleted, or goes with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct DeletionTarget {
     /// `pod` or `node`.
     pub kind: &'static str,
     /// Its namespace, if it has one.
@@ -29,7 +29,7 @@ pub struct Target {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// What it is about.
-    pub target: Target,
+    pub target: DeletionTarget,
     /// One a check, in the order of the checks.
     pub checks: Vec<Verdict>,
 }
@@ -40,7 +40,7 @@ impl Report {
     #[must_use]
     pub fn on_pod(facts: &Facts, first: Option<&str>, now: Now) -> Self {
         Self {
-            target: Target::of_pod(&facts.pod),
+            target: DeletionTarget::of_pod(&facts.pod),
             checks: checks::of_pod(facts, first, now),
         }
     }
@@ -49,7 +49,7 @@ impl Report {
     #[must_use]
     pub fn on_pod_with_its_node(facts: &Facts, now: Now) -> Self {
         Self {
-            target: Target::of_pod(&facts.pod),
+            target: DeletionTarget::of_pod(&facts.pod),
             checks: checks::of_pod_with_its_node(facts, now),
         }
     }
@@ -64,7 +64,7 @@ impl Report {
         now: Now,
     ) -> Self {
         Self {
-            target: Target::of_node(name, &facts.node),
+            target: DeletionTarget::of_node(name, &facts.node),
             checks: checks::of_node(facts, may_delete, first, now),
         }
     }
@@ -103,7 +103,7 @@ impl Report {
     }
 }
 
-impl Target {
+impl DeletionTarget {
     /// The node: itself, or that of the pod.
     #[must_use]
     pub fn node(&self) -> Option<&str> {
@@ -140,7 +140,7 @@ impl Target {
     }
 }
 
-impl std::fmt::Display for Target {
+impl std::fmt::Display for DeletionTarget {
     /// As kubectl names it: `pod/web-0`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.kind, self.name)
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn an_unreachable_node_could_be_fenced_unless_it_was() {
-        let target = |kind, name: &str, node: Option<&str>| Target {
+        let target = |kind, name: &str, node: Option<&str>| DeletionTarget {
             kind,
             namespace: None,
             name: name.to_owned(),

@@ -6,7 +6,7 @@ use other_tools::{KeysOnNode, MachineRecord, MachineRef, current_lock_id, machin
 use super::leases::Leases;
 use crate::error::ProtectionError;
 use crate::findings::Finding;
-use crate::run::machines::OptedOut;
+use crate::run::machine_opt_outs::OptedOut;
 use crate::run::session::Session;
 use crate::words::machine::of_node;
 

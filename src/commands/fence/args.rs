@@ -84,7 +84,7 @@ pub(crate) struct FenceArgs {
     pub(crate) max: Option<u16>,
 
     #[command(flatten)]
-    pub(crate) common: FencingArgs<Risk>,
+    pub(crate) common: FencingArgs<FenceRisk>,
 
     #[command(flatten)]
     pub(crate) ticket: TicketArgs,
@@ -98,16 +98,16 @@ impl FenceArgs {
     pub(super) fn accepted(&self) -> AcceptedRisks {
         let accepts = |risk| self.common.risks.accepts(&risk);
         AcceptedRisks {
-            mass_loss: accepts(Risk::MassLoss),
-            unread: accepts(Risk::Unread),
-            no_owner: accepts(Risk::NoOwner),
+            mass_loss: accepts(FenceRisk::MassLoss),
+            unread: accepts(FenceRisk::Unread),
+            no_owner: accepts(FenceRisk::NoOwner),
         }
     }
 }
 
 /// The risks that an operator can accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Risk {
+pub(crate) enum FenceRisk {
     /// Most nodes of the zone, or all nodes, are unreachable
     MassLoss,
     /// Could not check the other nodes, or whether another tool is repairing the node

@@ -13,9 +13,9 @@ use crate::args::write::reason;
 use crate::error::{Failure, FencingRefusal};
 use crate::run::fencing::Observed;
 use crate::ui::Terminal;
-use crate::words::activity;
 use crate::words::fencing::{REASON, cost, refusal};
 use crate::words::force_deletion::accept;
+use crate::words::other_tools::sentence;
 
 impl FenceRun<'_> {
     /// Reports what other tools do to the node, and the cost, unless that was reported already.
@@ -71,7 +71,7 @@ impl FenceRun<'_> {
         });
         for finding in &findings {
             if !self.findings.contains(finding) {
-                let words = activity::words(finding, target.now());
+                let words = sentence(finding, target.now());
                 let terminal = target.session.terminal;
                 terminal.warn(format!("node/{}: {words}", target.node));
             }

@@ -8,7 +8,7 @@ use pod_safety::cluster::Deletion;
 use pod_safety::consent::{Consent, Missing};
 use pod_safety::node_health::is_fresh;
 use pod_safety::outcome::Outcome;
-use pod_safety::report::{Report, Target};
+use pod_safety::report::{DeletionTarget, Report};
 
 use super::context::Run;
 use super::deleted::Deleted;
@@ -223,7 +223,7 @@ impl Run<'_> {
 
     /// Whether the kubelet of the node of `target` is alive by now: its heartbeat has changed since the
     /// report, whatever its clock says. False if the caller overrides `node-alive`.
-    async fn is_alive(&self, target: &Target) -> Result<bool, Failure> {
+    async fn is_alive(&self, target: &DeletionTarget) -> Result<bool, Failure> {
         let Some(node) = target.node().filter(|_| !self.args.overrides("node-alive")) else {
             return Ok(false);
         };

@@ -10,7 +10,7 @@ use pod_safety::Known;
 use pod_safety::SameController;
 use pod_safety::facts::{Evidence, Facts, Lock};
 use pod_safety::node_health::Heartbeat;
-use pod_safety::report::{Report, Target};
+use pod_safety::report::{DeletionTarget, Report};
 
 use super::context::Run;
 use super::deleted::{Deleted, ReadPod};
@@ -220,8 +220,8 @@ impl Findings {
 }
 
 /// The key of `target`.
-pub(super) fn key(target: &Target) -> Key {
-    let Target {
+pub(super) fn key(target: &DeletionTarget) -> Key {
+    let DeletionTarget {
         kind,
         namespace,
         name,

@@ -10,7 +10,7 @@ use pod_safety::consent::{Consent, Missing, flags};
 use pod_safety::facts::Lock;
 use pod_safety::fencing::is_of_fencing;
 use pod_safety::outcome::Outcome;
-use pod_safety::report::{Report, Target};
+use pod_safety::report::{DeletionTarget, Report};
 
 use super::context::Run;
 use super::deleted::Deleted;
@@ -211,7 +211,12 @@ impl Run<'_> {
 
     /// Reports that `target` changed after the check, although there is nothing new to accept. The data
     /// about the other targets is just as old.
-    pub(super) fn stopped(&self, target: &Target, findings: &Findings, deleted: usize) -> Code {
+    pub(super) fn stopped(
+        &self,
+        target: &DeletionTarget,
+        findings: &Findings,
+        deleted: usize,
+    ) -> Code {
         let mut left = findings.reports.iter();
         if let Some(report) = left.find(|report| report.target.uid == target.uid) {
             self.show_change(report);

@@ -4,7 +4,7 @@ use maintenance_lease::{ApiError, DryRun};
 use pod_safety::cluster::{Deletion, DeletionRequest};
 use pod_safety::facts::PodSnapshot;
 use pod_safety::outcome::Outcome;
-use pod_safety::report::Target;
+use pod_safety::report::DeletionTarget;
 
 use super::context::Run;
 use super::locks::Locks;
@@ -30,7 +30,7 @@ impl Run<'_> {
     /// If the server refuses it, or if a dry run was interrupted.
     pub(super) async fn request(
         &self,
-        target: &Target,
+        target: &DeletionTarget,
         pod: Option<&PodSnapshot>,
         locks: &Locks,
         ended: &Interruption,
@@ -63,7 +63,7 @@ impl Run<'_> {
 
     async fn delete_one(
         &self,
-        target: &Target,
+        target: &DeletionTarget,
         pod: Option<&PodSnapshot>,
         locks: &Locks,
     ) -> Result<Answer, Failure> {
@@ -121,7 +121,7 @@ impl Run<'_> {
     /// Finds out whether a deletion took effect if its answer was lost.
     async fn settle(
         &self,
-        target: &Target,
+        target: &DeletionTarget,
         request: DeletionRequest<'_>,
         error: ApiError,
     ) -> Answer {

@@ -33,12 +33,12 @@ use crate::args::output::{offers_no_lock_id, templates};
 )]
 pub(crate) struct UnfenceArgs {
     #[command(flatten)]
-    pub(crate) common: FencingArgs<Risk>,
+    pub(crate) common: FencingArgs<UnfenceRisk>,
 }
 
 /// The risks that an operator can accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Risk {
+pub(crate) enum UnfenceRisk {
     /// The node may not have been restarted since it was fenced
     BootId,
 }

@@ -6,7 +6,7 @@ use maintenance_lease::NodeLease;
 use pod_safety::fencing::unfencing::{self, Refusal};
 use pod_safety::fencing::{Record, Written, patch};
 
-use super::args::Risk;
+use super::args::UnfenceRisk;
 use crate::args::fencing::FencingArgs;
 use crate::error::{Failure, FencingRefusal, FencingWrite, HookError};
 use crate::output::fencing::Fencing;
@@ -17,7 +17,7 @@ use crate::words::with::command_line;
 
 /// An unfencing in progress.
 pub(super) struct UnfenceRun<'a> {
-    pub(super) args: &'a FencingArgs<Risk>,
+    pub(super) args: &'a FencingArgs<UnfenceRisk>,
     pub(super) target: &'a FencingTarget<'a>,
     pub(super) hook: Hook<'a>,
     /// The hold of the fencing, as found.
@@ -30,7 +30,7 @@ pub(super) struct UnfenceRun<'a> {
 
 impl<'a> UnfenceRun<'a> {
     pub(super) fn new(
-        args: &'a FencingArgs<Risk>,
+        args: &'a FencingArgs<UnfenceRisk>,
         target: &'a FencingTarget<'a>,
         hook: Hook<'a>,
     ) -> Self {
@@ -278,7 +278,7 @@ impl UnfenceRun<'_> {
     }
 
     fn may_unfence(&self, observed: &Observed) -> Result<(), Refusal> {
-        let accepts = self.args.risks.accepts(&Risk::BootId);
+        let accepts = self.args.risks.accepts(&UnfenceRisk::BootId);
         self.evidence(observed)
             .may_unfence(self.target.now(), accepts)
     }
@@ -301,7 +301,7 @@ impl UnfenceRun<'_> {
     async fn post(&self, observed: &Observed) {
         let target = self.target;
         let risks = &self.args.risks;
-        let without_restart = risks.accepts(&Risk::BootId);
+        let without_restart = risks.accepts(&UnfenceRisk::BootId);
         let caller = target.session.locks.identity();
         let message = event::unfencing(caller, without_restart, risks.message.as_deref());
         target

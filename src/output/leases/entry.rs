@@ -7,13 +7,13 @@ use crate::words::leases::{candidate, purpose};
 
 /// An entry of the list.
 #[derive(Clone, Debug)]
-pub(crate) enum Entry {
+pub(crate) enum LeaseEntry {
     Lease(Box<AnyLease>),
     /// A candidate for a Lease in coordinated leader election.
     Candidate(Candidate),
 }
 
-impl Entry {
+impl LeaseEntry {
     pub(crate) fn namespace(&self) -> &str {
         match self {
             Self::Lease(any) => &any.namespace,

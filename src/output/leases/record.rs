@@ -5,7 +5,7 @@ use maintenance_lease::{Candidate, LeasePurpose};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::entry::Entry;
+use super::entry::LeaseEntry;
 use crate::lock_state::LockState;
 use crate::output::data::{self, ApiVersion, List, Term, Time, kind};
 use crate::words::leases::purpose_word;
@@ -69,13 +69,13 @@ pub(crate) struct LeaseSummary<'a> {
 }
 
 /// `entries` as data.
-pub(crate) fn list(entries: &[Entry], now: Now) -> LeaseList<'_> {
+pub(crate) fn list(entries: &[LeaseEntry], now: Now) -> LeaseList<'_> {
     let items = entries.iter().map(|entry| LeaseSummary::of(entry, now));
     List::new(items.collect())
 }
 
 impl<'a> LeaseSummary<'a> {
-    fn of(entry: &'a Entry, now: Now) -> Self {
+    fn of(entry: &'a LeaseEntry, now: Now) -> Self {
         let mut summary = Self {
             namespace: entry.namespace(),
             name: entry.name(),
@@ -87,8 +87,10 @@ impl<'a> LeaseSummary<'a> {
             ..Self::default()
         };
         match entry {
-            Entry::Candidate(Candidate { version, .. }) => summary.version = version.as_deref(),
-            Entry::Lease(any) => {
+            LeaseEntry::Candidate(Candidate { version, .. }) => {
+                summary.version = version.as_deref();
+            }
+            LeaseEntry::Lease(any) => {
                 let lease = &any.lease;
                 let state = lease.state(now);
                 let purpose = any.purpose();
@@ -115,7 +117,7 @@ impl<'a> LeaseSummary<'a> {
     }
 }
 
-impl data::Entry for LeaseSummary<'_> {
+impl data::ListEntry for LeaseSummary<'_> {
     fn name(&self) -> Option<String> {
         let kind = match self.state {
             Some(_) => "lease",

@@ -39,7 +39,7 @@ fn lease(namespace: &str, name: &str, labels: &Value, spec: &Value) -> Value {
 }
 
 /// One of each kind, as in a cluster with coordinated leader election.
-async fn all_kinds() -> Vec<Entry> {
+async fn all_kinds() -> Vec<LeaseEntry> {
     let candidates = Resource::custom(
         "coordination.k8s.io",
         "v1beta1",
@@ -126,9 +126,9 @@ async fn all_kinds() -> Vec<Entry> {
         .await
         .expect("leases");
     let candidates = locks.candidates(None).await.expect("candidates");
-    let leases = leases.into_iter().map(Box::new).map(Entry::Lease);
+    let leases = leases.into_iter().map(Box::new).map(LeaseEntry::Lease);
     leases
-        .chain(candidates.into_iter().map(Entry::Candidate))
+        .chain(candidates.into_iter().map(LeaseEntry::Candidate))
         .collect()
 }
 
@@ -210,7 +210,7 @@ async fn a_wide_table_has_the_times() {
         headers: false,
         fit: Some(80),
     };
-    let maintained: Vec<Entry> = all_kinds().await;
+    let maintained: Vec<LeaseEntry> = all_kinds().await;
     let maintained = &maintained[3..5];
     assert_snapshot!(table(maintained, layout, noon()), @"
     worker-1   carol@desk      30m   never   node maintenance   OnHold   2026-03-01T11:30:00Z   2026-03-01T11:59:51Z   1s      3

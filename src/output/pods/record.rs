@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::item::{Item, items};
-use crate::output::data::{ApiVersion, Entry, List, Time, kind};
+use crate::output::data::{ApiVersion, List, ListEntry, Time, kind};
 use crate::output::why::{NextCommand, StuckReason};
 use crate::words::health;
 use crate::words::hint_command::Program;
@@ -219,7 +219,7 @@ impl<'a> Pod<'a> {
     }
 }
 
-impl Entry for Record<'_> {
+impl ListEntry for Record<'_> {
     fn name(&self) -> Option<String> {
         Some(match self {
             Self::Pod(pod) => format!("pod/{}", pod.name),

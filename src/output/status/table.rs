@@ -12,9 +12,10 @@ use crate::text::escape;
 use crate::words::cells::{last_reason, left, none, reason_and_ticket, text, unknown, unreadable};
 use crate::words::health;
 use crate::words::holder_name::{brief, of_node};
+use crate::words::machine;
+use crate::words::other_tools::sentences;
 use crate::words::state::ShownState;
 use crate::words::time::rfc3339;
-use crate::words::{activity, machine};
 
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +119,7 @@ impl Column {
             Self::OtherTools => match (view.findings, view.health) {
                 (Some(findings), _) => {
                     let after_end = machine::after_end(view.keys, view.lease, now);
-                    let all = activity::line(findings, now).into_iter().chain(after_end);
+                    let all = sentences(findings, now).into_iter().chain(after_end);
                     let all: Vec<String> = all.collect();
                     if all.is_empty() {
                         none()

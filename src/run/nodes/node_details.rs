@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{Accept, ApiError, BREAKS, Call, NodeLookup, NodeRow};
-use other_tools::{Elsewhere, Finding, NodeKeys, findings, machine_of, medik8s_lease_path};
+use other_tools::{Finding, NodeKeys, OtherObjects, findings, machine_of, medik8s_lease_path};
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::Attempt;
 use pod_safety::node_health::{Health, Heartbeat, NodeState, Status};
@@ -53,7 +53,7 @@ impl NodeDetails {
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             cordon: false,
-            elsewhere: Elsewhere {
+            other_objects: OtherObjects {
                 machine: None,
                 medik8s_lease: false,
             },

@@ -119,13 +119,13 @@ fn known(report: &Report, along: &[Report]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pod_safety::report::Target;
+    use pod_safety::report::DeletionTarget;
 
     use super::*;
 
     fn report(kind: &'static str, name: &str, verdicts: &[(&'static str, Level)]) -> Report {
         Report {
-            target: Target {
+            target: DeletionTarget {
                 kind,
                 namespace: (kind == "pod").then(|| "shop".to_owned()),
                 name: name.to_owned(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use maintenance_lease::protocol::Span;
 use pod_safety::checks::UNREAD;
 use pod_safety::consent::Missing;
-use pod_safety::report::Target;
+use pod_safety::report::DeletionTarget;
 
 pub(crate) use self::outcome::{no_answer, outcome};
 pub(crate) use self::questions::{REASON, accept, delete_pods, type_name};
@@ -117,12 +117,12 @@ pub(crate) fn fence_instead(nodes: &BTreeSet<&str>, program: &Program) -> Option
 }
 
 /// There is more to accept than the report showed.
-pub(crate) fn changed(target: &Target) -> String {
+pub(crate) fn changed(target: &DeletionTarget) -> String {
     format!("{target} changed after the check; run it again")
 }
 
 /// The same if there is nothing new to accept, and what to do.
-pub(crate) fn stopped(target: &Target, deleted: usize, line: &str) -> (String, String) {
+pub(crate) fn stopped(target: &DeletionTarget, deleted: usize, line: &str) -> (String, String) {
     let nothing = nothing_deleted(deleted);
     (
         format!("{target} changed after the check; {nothing}"),

@@ -3,7 +3,7 @@
 use maintenance_lease::protocol::Now;
 use pod_safety::constants::POD_GC;
 use pod_safety::outcome::Outcome;
-use pod_safety::report::Target;
+use pod_safety::report::DeletionTarget;
 use pod_safety::why::Reason;
 use pod_safety::words::few;
 
@@ -13,7 +13,7 @@ use crate::words::time::length;
 use crate::words::why::sentence;
 
 /// The words that follow the name of `target`.
-pub(crate) fn outcome(target: &Target, outcome: &Outcome, now: Now) -> String {
+pub(crate) fn outcome(target: &DeletionTarget, outcome: &Outcome, now: Now) -> String {
     let done = "force-deleted";
     let is_node = target.kind == "node";
     match outcome {

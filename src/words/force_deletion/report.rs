@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pod_safety::checks::Level;
-use pod_safety::report::{Report, Target};
+use pod_safety::report::{DeletionTarget, Report};
 use pod_safety::words::few;
 
 use crate::text::escape;
@@ -24,7 +24,7 @@ pub(crate) fn heading(reports: &[Report]) -> String {
             let namespaces: BTreeSet<&str> = targets()
                 .filter_map(|one| one.namespace.as_deref())
                 .collect();
-            let nodes: BTreeSet<&str> = targets().filter_map(Target::node).collect();
+            let nodes: BTreeSet<&str> = targets().filter_map(DeletionTarget::node).collect();
             let nodes: Vec<String> = nodes.iter().map(|node| format!("node/{node}")).collect();
             let on = match &nodes[..] {
                 [] => String::new(),
@@ -38,7 +38,7 @@ pub(crate) fn heading(reports: &[Report]) -> String {
     escape(&text)
 }
 
-fn single(target: &Target) -> String {
+fn single(target: &DeletionTarget) -> String {
     let namespace = target
         .namespace
         .as_ref()

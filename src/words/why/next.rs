@@ -11,7 +11,7 @@ use crate::words::hint_command::{NO_REASON, Program};
 /// A command to run next.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Step {
-    risk: Risk,
+    risk: CommandRisk,
     /// The command line.
     pub(crate) command: String,
     /// What it is for: a comment in a shell. zsh runs a pasted comment as a command, so it must not have an
@@ -21,7 +21,7 @@ pub(crate) struct Step {
 
 /// What a command risks, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Risk {
+enum CommandRisk {
     /// It only waits.
     Wait,
     /// It only reads.
@@ -62,7 +62,7 @@ pub(crate) fn pod_step(stuck: &Stuck, program: &Program) -> Option<Step> {
     let pod = stuck.pods.iter().chain(&stuck.waiting).next()?;
     let (namespace, name) = (for_shell(&pod.namespace), for_shell(&pod.name));
     Some(Step {
-        risk: Risk::Look,
+        risk: CommandRisk::Look,
         command: program.run(format_args!("why pod/{name} -n {namespace}")),
         about: "explain one of the pods",
     })
@@ -94,20 +94,24 @@ pub(crate) fn volume_steps(volumes: &[StuckVolume], program: &Program) -> Vec<St
                 "wait --for=delete volumeattachment {names} --timeout=10m"
             ));
             let about = "by default, Kubernetes detaches volumes of a dead node after 6m";
-            add(Risk::Wait, command, about);
+            add(CommandRisk::Wait, command, about);
         }
         let command = program.kubectl(format_args!("describe volumeattachment {names}"));
-        add(Risk::Look, command, "read why the driver cannot detach it");
+        add(
+            CommandRisk::Look,
+            command,
+            "read why the driver cannot detach it",
+        );
         match (orphan, health) {
             (Orphan::NodeGone, _) => {
                 let command = program.kubectl(format_args!("delete volumeattachment {names}"));
                 let about = "only if the machine is off: tells the driver to detach it";
-                add(Risk::Force, command, about);
+                add(CommandRisk::Force, command, about);
             }
             (Orphan::Unused, Health::Unreachable { .. }) => {
                 let command = program.run(format_args!("fence {} -- HOOK", attachment.node));
                 add(
-                    Risk::Fence,
+                    CommandRisk::Fence,
                     command,
                     "power it off, and its volumes are detached at once",
                 );
@@ -131,7 +135,7 @@ fn safest_first(mut steps: Vec<Step>) -> Vec<Step> {
 }
 
 impl Commands<'_> {
-    fn add(&mut self, risk: Risk, command: String, about: &'static str) {
+    fn add(&mut self, risk: CommandRisk, command: String, about: &'static str) {
         self.steps.push(Step {
             risk,
             command,
@@ -151,7 +155,7 @@ impl Commands<'_> {
         let command = self
             .program
             .kubectl(format_args!("{line}{}", self.in_namespace()));
-        self.add(Risk::Look, command, about);
+        self.add(CommandRisk::Look, command, about);
     }
 
     /// This command for another object of the namespace.
@@ -161,7 +165,7 @@ impl Commands<'_> {
             for_shell(object),
             self.in_namespace()
         ));
-        self.add(Risk::Look, command, "explain this object too");
+        self.add(CommandRisk::Look, command, "explain this object too");
     }
 
     fn describe(&mut self) {
@@ -175,7 +179,7 @@ impl Commands<'_> {
         let command = self
             .program
             .kubectl(format_args!("{line}{}", self.in_namespace()));
-        self.add(Risk::Wait, command, "wait until it is gone");
+        self.add(CommandRisk::Wait, command, "wait until it is gone");
     }
 
     fn node(&mut self, node: &str, health: &Health, state: State) {
@@ -185,7 +189,7 @@ impl Commands<'_> {
             Health::NotReady { .. } | Health::KubeletAlive { .. } => {
                 let command = program.run(format_args!("describe {node}"));
                 self.add(
-                    Risk::Look,
+                    CommandRisk::Look,
                     command,
                     "show the state of the node, and who works on it",
                 );
@@ -193,13 +197,13 @@ impl Commands<'_> {
             Health::Unreachable { .. } => {
                 let command = program.run(format_args!("describe {node}"));
                 self.add(
-                    Risk::Look,
+                    CommandRisk::Look,
                     command,
                     "show the state of the node, and who works on it",
                 );
                 let command = program.run(format_args!("fence {node} -- HOOK"));
                 self.add(
-                    Risk::Fence,
+                    CommandRisk::Fence,
                     command,
                     "power it off, then let its pods run elsewhere",
                 );
@@ -210,12 +214,12 @@ impl Commands<'_> {
                         self.in_namespace()
                     ));
                     let about = "if you cannot fence it, check the risks: this deletes nothing yet";
-                    self.add(Risk::Force, command, about);
+                    self.add(CommandRisk::Force, command, about);
                 }
             }
             Health::Restarted { .. } => {
                 let command = program.run(format_args!("unfence {node}"));
-                self.add(Risk::Repair, command, "return the node to service");
+                self.add(CommandRisk::Repair, command, "return the node to service");
             }
             Health::OutOfService { .. } | Health::Gone => {
                 if !matches!(state, State::Pending | State::Running) {
@@ -235,7 +239,7 @@ impl Commands<'_> {
                     .program
                     .run(format_args!("acquire {node} -m {NO_REASON}"));
                 self.add(
-                    Risk::Repair,
+                    CommandRisk::Repair,
                     command,
                     "lock the node, then drain and restart it",
                 );
@@ -260,11 +264,11 @@ impl Commands<'_> {
                 let command = self
                     .program
                     .kubectl(format_args!("describe pv {}", for_shell(volume)));
-                self.add(Risk::Look, command, "see its node affinity");
+                self.add(CommandRisk::Look, command, "see its node affinity");
                 for (node, _) in nodes.iter().take(1) {
                     let command = self.program.run(format_args!("describe {node}"));
                     self.add(
-                        Risk::Look,
+                        CommandRisk::Look,
                         command,
                         "show the state of the node, and who works on it",
                     );
@@ -277,7 +281,7 @@ impl Commands<'_> {
                     Some(pod) => self.why(&format!("pod/{pod}")),
                     None => {
                         let command = self.program.kubectl("get volumeattachments");
-                        self.add(Risk::Look, command, "see who has the volume");
+                        self.add(CommandRisk::Look, command, "see who has the volume");
                     }
                 }
                 if let Some(health) = health {
@@ -292,7 +296,7 @@ impl Commands<'_> {
                 let command = self
                     .program
                     .kubectl(format_args!("get pv {}", for_shell(volume)));
-                self.add(Risk::Look, command, "check whether it is back");
+                self.add(CommandRisk::Look, command, "check whether it is back");
             }
             Reason::Eviction(_) => self.kubectl(
                 "get pdb",
@@ -305,7 +309,7 @@ impl Commands<'_> {
                         let line = format!("delete {}{}", for_shell(&pod), self.in_namespace());
                         let command = self.program.kubectl(line);
                         self.add(
-                            Risk::Repair,
+                            CommandRisk::Repair,
                             command,
                             "it has finished, and this frees the claim",
                         );
@@ -335,12 +339,12 @@ impl Commands<'_> {
             | Reason::Provisioning { .. } => self.describe(),
             Reason::NoClass { .. } => {
                 let command = self.program.kubectl("get storageclasses");
-                self.add(Risk::Look, command, "see which classes exist");
+                self.add(CommandRisk::Look, command, "see which classes exist");
             }
             Reason::Content { .. } => {
                 let command = self.program.kubectl("get apiservices");
                 self.add(
-                    Risk::Look,
+                    CommandRisk::Look,
                     command,
                     "see which API groups are not available",
                 );

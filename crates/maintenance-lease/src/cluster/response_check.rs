@@ -26,7 +26,7 @@ pub(crate) struct ResponseCheck<'c> {
 }
 
 /// The object or the collection of a request, from its path.
-struct Target<'c> {
+struct RequestTarget<'c> {
     /// As in objects: `v1`, or `GROUP/VERSION`.
     api_version: &'c str,
     namespace: Option<Cow<'c, str>>,
@@ -55,7 +55,7 @@ struct Metadata<'a> {
     name: Cow<'a, str>,
 }
 
-impl<'c> Target<'c> {
+impl<'c> RequestTarget<'c> {
     /// `None` if the path is not that of an API object, such as `/version`.
     fn of(path: &'c str) -> Option<Self> {
         let path = path.split('?').next()?;
@@ -147,7 +147,7 @@ impl<'c> ResponseCheck<'c> {
             code if code.is_server_error() => true,
             StatusCode::NOT_FOUND if bugs::active(Bug::Any404AsProof) => true,
             StatusCode::NOT_FOUND => {
-                let target = Target::of(&self.call.path);
+                let target = RequestTarget::of(&self.call.path);
                 target.is_some_and(|target| target.is_missing(&status))
             }
             code => code.is_client_error() && status.is_genuine(),
@@ -177,7 +177,7 @@ impl<'c> ResponseCheck<'c> {
                 ApiError::Unreadable(error.to_string())
             }
         })?;
-        let target = Target::of(&self.call.path);
+        let target = RequestTarget::of(&self.call.path);
         if target.is_none_or(|target| target.is_answered_by(&object, self.call)) {
             return Ok(());
         }

@@ -32,7 +32,7 @@ pub(crate) struct Start {
 
 /// From the supervisor to the caller.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub(crate) enum SupervisorReport {
     Started {
         pid: i32,
     },

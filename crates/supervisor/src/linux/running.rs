@@ -12,7 +12,7 @@ use crate::linux::alarm::Alarm;
 use crate::linux::channel::Channel;
 use crate::linux::cleanup::{Cleanup, reap_adopted};
 use crate::linux::job::Job;
-use crate::linux::message::{Order, Report};
+use crate::linux::message::{Order, SupervisorReport};
 use crate::linux::supervisor::Supervisor;
 use crate::tty::Tty;
 use crate::{Ended, Event, Exit, Limits, Signal, StartError};
@@ -231,24 +231,24 @@ impl Running {
         self.supervisor.signal(rustix::process::Signal::CONT);
     }
 
-    fn receive(&mut self, report: Report) {
+    fn receive(&mut self, report: SupervisorReport) {
         match report {
-            Report::Stopped(signal) => self.stopped(signal),
-            Report::Continued => {
+            SupervisorReport::Stopped(signal) => self.stopped(signal),
+            SupervisorReport::Continued => {
                 if self.job.continued() {
                     self.events.push_back(Event::Continued);
                 }
             }
-            Report::OutOfTime => self.out_of_time(),
-            Report::Frozen => self.events.push_back(Event::Frozen),
-            Report::Thawed => self.events.push_back(Event::Thawed),
-            Report::Exited(exit) => self.exited(exit),
-            Report::Left(count) => self.events.push_back(Event::Left(count)),
-            Report::Killing => self.checks = Checks::Killing(now() + KILLING),
-            Report::Ended(over) => self.depart(Some(over)),
-            Report::Started { pid } => self.started_as(pid),
-            Report::TooLate => self.not_started = Some(StartError::TooLate),
-            Report::Failed { errno } => {
+            SupervisorReport::OutOfTime => self.out_of_time(),
+            SupervisorReport::Frozen => self.events.push_back(Event::Frozen),
+            SupervisorReport::Thawed => self.events.push_back(Event::Thawed),
+            SupervisorReport::Exited(exit) => self.exited(exit),
+            SupervisorReport::Left(count) => self.events.push_back(Event::Left(count)),
+            SupervisorReport::Killing => self.checks = Checks::Killing(now() + KILLING),
+            SupervisorReport::Ended(over) => self.depart(Some(over)),
+            SupervisorReport::Started { pid } => self.started_as(pid),
+            SupervisorReport::TooLate => self.not_started = Some(StartError::TooLate),
+            SupervisorReport::Failed { errno } => {
                 let error = io::Error::from_raw_os_error(errno);
                 self.not_started = Some(StartError::Spawn(error));
             }

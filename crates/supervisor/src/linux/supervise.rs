@@ -19,7 +19,7 @@ use crate::linux::children::Children;
 use crate::linux::command_processes::{CommandProcesses, RootProcess};
 use crate::linux::freeze::Freeze;
 use crate::linux::launch;
-use crate::linux::message::{Order, Report, Start};
+use crate::linux::message::{Order, Start, SupervisorReport};
 use crate::plan::{Due, Plan};
 use crate::{Ended, Exit, Signal};
 
@@ -61,18 +61,18 @@ async fn run(mut channel: Channel, order: Start, stdin: OwnedFd) -> io::Result<(
     let mut alarm = Alarm::new()?;
     let mut plan = Plan::new(order.limits, order.grace);
     if plan.due(now()).is_some() {
-        channel.send(&Report::TooLate);
+        channel.send(&SupervisorReport::TooLate);
         return Ok(());
     }
     let command = match start(&order, stdin) {
         Ok(pid) => pid,
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
-            channel.send(&Report::Failed { errno });
+            channel.send(&SupervisorReport::Failed { errno });
             return Ok(());
         }
     };
-    channel.send(&Report::Started {
+    channel.send(&SupervisorReport::Started {
         pid: command.as_raw_pid(),
     });
     let mut supervisor = Supervisor {
@@ -84,7 +84,7 @@ async fn run(mut channel: Channel, order: Start, stdin: OwnedFd) -> io::Result<(
     };
     loop {
         if let Some(over) = supervisor.turn()? {
-            supervisor.channel.send(&Report::Ended(over));
+            supervisor.channel.send(&SupervisorReport::Ended(over));
             return Ok(());
         }
         alarm.set(supervisor.next())?;
@@ -144,7 +144,7 @@ impl Supervisor {
         }
         let due = self.plan.due(now);
         if self.plan.ran_out() {
-            self.channel.send(&Report::OutOfTime);
+            self.channel.send(&SupervisorReport::OutOfTime);
         }
         match due {
             Some(Due::Ask) => {
@@ -152,7 +152,7 @@ impl Supervisor {
                 self.freeze = None;
                 self.processes.ask();
             }
-            Some(Due::Kill) => self.channel.send(&Report::Killing),
+            Some(Due::Kill) => self.channel.send(&SupervisorReport::Killing),
             None => self.stop(now)?,
         }
         if self.plan.killing() && self.processes.check_at().is_none_or(|at| now >= at) {
@@ -196,7 +196,7 @@ impl Supervisor {
             && now >= freeze.check_at()
             && freeze.stop(&self.processes.members()?, now)
         {
-            self.channel.send(&Report::Frozen);
+            self.channel.send(&SupervisorReport::Frozen);
         }
         Ok(())
     }
@@ -211,7 +211,7 @@ impl Supervisor {
             self.forward(signal);
         }
         if was_complete {
-            self.channel.send(&Report::Thawed);
+            self.channel.send(&SupervisorReport::Thawed);
         }
     }
 
@@ -245,12 +245,13 @@ impl Supervisor {
             let signal = Signal(status.stopping_signal().unwrap_or_default());
             // This stop was caused by the supervisor itself.
             if !(self.freeze.is_some() && signal == Signal::STOP) {
-                self.channel.send(&Report::Stopped(signal));
+                self.channel.send(&SupervisorReport::Stopped(signal));
             }
         } else if status.continued() {
-            self.channel.send(&Report::Continued);
+            self.channel.send(&SupervisorReport::Continued);
         } else {
-            self.channel.send(&Report::Exited(Exit::of(status)));
+            self.channel
+                .send(&SupervisorReport::Exited(Exit::of(status)));
             self.command = None;
         }
     }
@@ -262,7 +263,7 @@ impl Supervisor {
             let hidden = seen == 0 && Children::now() == Children::Alive;
             let count = if hidden { 1 } else { seen };
             if count > 0 {
-                self.channel.send(&Report::Left(count));
+                self.channel.send(&SupervisorReport::Left(count));
             }
         }
         Ok(())

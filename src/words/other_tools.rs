@@ -8,7 +8,7 @@ use super::machine;
 use crate::text::escape;
 
 /// One finding, such as `kured is rebooting it (4m)`.
-pub(crate) fn words(finding: &Finding, now: Now) -> String {
+pub(crate) fn sentence(finding: &Finding, now: Now) -> String {
     let since = finding.since.map(|since| age(now.latest - since));
     let detail = finding.detail.as_deref().map(escape);
     let detail = detail.as_deref();
@@ -61,8 +61,11 @@ pub(crate) fn words(finding: &Finding, now: Now) -> String {
 }
 
 /// All of them in one line; `None` if there are none.
-pub(crate) fn line(findings: &[Finding], now: Now) -> Option<String> {
-    let all: Vec<String> = findings.iter().map(|finding| words(finding, now)).collect();
+pub(crate) fn sentences(findings: &[Finding], now: Now) -> Option<String> {
+    let all: Vec<String> = findings
+        .iter()
+        .map(|finding| sentence(finding, now))
+        .collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
 
@@ -71,7 +74,7 @@ pub(crate) fn refusal(nodes: &[(String, Option<Vec<Finding>>)], now: Now) -> Str
     let each = nodes.iter().map(|(node, findings)| {
         let findings = findings.as_deref();
         let unread = || "no permission to read it".to_owned();
-        let why = findings.and_then(|findings| line(findings, now));
+        let why = findings.and_then(|findings| sentences(findings, now));
         format!("node/{node}: {}", why.unwrap_or_else(unread))
     });
     let each: Vec<String> = each.collect();
@@ -124,7 +127,7 @@ mod tests {
             ),
         ] {
             let finding = finding(activity, minutes, detail);
-            assert_eq!(words(&finding, Now::at(NOW)), expected);
+            assert_eq!(sentence(&finding, Now::at(NOW)), expected);
         }
         let both = [
             finding(A::KuredReboots, None, None),
@@ -132,9 +135,9 @@ mod tests {
         ];
         let now = Now::at(NOW);
         assert_eq!(
-            line(&both, now).as_deref(),
+            sentences(&both, now).as_deref(),
             Some("kured is rebooting it; cordoned")
         );
-        assert_eq!(line(&[], now), None);
+        assert_eq!(sentences(&[], now), None);
     }
 }

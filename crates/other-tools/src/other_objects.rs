@@ -10,14 +10,14 @@ pub(crate) const LEASE_RECORD: &str = "kubectl-maint.dev/held-medik8s-lease";
 
 /// What a lock set on other objects than its Node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Elsewhere {
+pub struct OtherObjects {
     /// The Machine with opt-outs.
     pub machine: Option<Box<MachineRecord>>,
     /// The lock holds the medik8s Lease of the Node.
     pub medik8s_lease: bool,
 }
 
-impl Elsewhere {
+impl OtherObjects {
     /// By the records on `node`.
     #[must_use]
     pub fn on(node: &Node) -> Self {

@@ -9,7 +9,7 @@ use other_tools::{
     machines_with_opt_outs, read_machine, remove_machine_opt_outs, set_machine_opt_outs,
 };
 
-use super::management::ManagementCluster;
+use super::management_cluster::ManagementCluster;
 use super::session::Session;
 use crate::error::ProtectionError;
 use crate::words::machine as words;
@@ -205,7 +205,7 @@ impl Session<'_> {
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
-        Err(failed.unwrap_or_else(|| elsewhere(record, &record.context)))
+        Err(failed.unwrap_or_else(|| in_other_cluster(record, &record.context)))
     }
 
     /// The contexts in which the Machine in `record` may be: the one that was given, after the recorded one if that still leads
@@ -238,7 +238,7 @@ impl Session<'_> {
         })?;
         let is_given = self.management.given.as_deref() == Some(context);
         if !is_given && server != record.server {
-            return Err(elsewhere(record, context));
+            return Err(in_other_cluster(record, context));
         }
         let cluster = self.management.open(context).await?;
         let removing =
@@ -246,7 +246,9 @@ impl Session<'_> {
         let removed = self.management.note_silence(context, removing.await).await;
         let context = context.to_owned();
         match removed? {
-            OptOutsRemoved::Gone if server != record.server => Err(elsewhere(record, &context)),
+            OptOutsRemoved::Gone if server != record.server => {
+                Err(in_other_cluster(record, &context))
+            }
             OptOutsRemoved::Copied => Err(ProtectionError::Copied { context }),
             OptOutsRemoved::OfAnother => {
                 let of = machine.clone();
@@ -260,8 +262,8 @@ impl Session<'_> {
 }
 
 /// The Machine in `record` is not in `context`.
-fn elsewhere(record: &MachineRecord, context: &str) -> ProtectionError {
-    ProtectionError::Elsewhere {
+fn in_other_cluster(record: &MachineRecord, context: &str) -> ProtectionError {
+    ProtectionError::OtherCluster {
         context: context.to_owned(),
         server: record.server.clone(),
     }
