@@ -23,7 +23,7 @@ use crate::lock_state::LockState;
 
 pub(crate) use self::fencing::{FencingRefusal, FencingWrite, HookEnd, HookError};
 pub(crate) use self::input::InputError;
-pub(crate) use self::protection::ProtectionError;
+pub(crate) use self::protection::{ManagementError, ProtectionError};
 pub(crate) use self::value::{Deprecated, InvalidValue};
 
 /// A verb that changes locks or relies on one.

@@ -5,6 +5,7 @@ use maintenance_lease::protocol::{LockId, Refusal};
 use maintenance_lease::{
     Change, Done, DryRun, Error, NodeAndLease, NodeLease, NodeLookup, Refused, Release, TakeOver,
 };
+use other_tools::may_have_keys;
 
 use crate::args::change::ChangingArgs;
 use crate::args::lock_id::LockIdArgs;
@@ -15,7 +16,6 @@ use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
 use crate::run::confirm::Confirmed;
 use crate::run::fencing::may_end;
-use crate::run::held_label::is_protected;
 use crate::run::lock_command::LockCommand;
 use crate::run::report::LockReport;
 use crate::run::session::{Session, Start};
@@ -162,7 +162,7 @@ async fn unprotect(
     lease: &NodeLease,
 ) -> Result<(), Failure> {
     match args.change.write.dry_run {
-        DryRun::None if is_protected(lease) => {
+        DryRun::None if may_have_keys(lease) => {
             Ok(session.remove_held_label(lease.node(), Some(lease)).await?)
         }
         _ => Ok(()),

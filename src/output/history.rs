@@ -250,8 +250,8 @@ mod tests {
             ..Record::new("worker-1", Some(outcome))
         };
         let records = [
-            record(-5, None, Outcome::Current, None),
-            record(-300, Some(-270), Outcome::TakenOver, Some("carol@desk")),
+            record(-5, None, LockOutcome::Current, None),
+            record(-300, Some(-270), LockOutcome::TakenOver, Some("carol@desk")),
         ];
         let shown = |fit| table(&records, false, true, fit, Now::at(at(0)));
         assert_snapshot!(shown(Some(80)), @"

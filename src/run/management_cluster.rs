@@ -1,16 +1,17 @@
 //! The clusters with the Machines of Nodes, which Cluster API calls management clusters.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use connect::{ConnectError, Environment, Flags, Notice, Notices, connect, server_of};
-use maintenance_lease::{ApiError, DEFAULT_REQUEST_TIMEOUT, Error, Requests};
-use tokio::sync::Mutex;
+use connect::{Environment, Flags, Notice, Notices, connect, server_of};
+use maintenance_lease::{DEFAULT_REQUEST_TIMEOUT, Requests};
+use other_tools::{ConnectFailure, ManagementCluster, ManagementClusters};
+use tokio::sync;
 use tokio::time::{Instant, timeout};
 
 use crate::args::connection::USER_AGENT;
-use crate::error::ProtectionError;
+use crate::error::ManagementError;
 use crate::text::escape;
 use crate::ui::Terminal;
 use crate::words::session as words;
@@ -21,109 +22,63 @@ const PLUGIN_LIMIT: Duration = Duration::from_secs(10);
 /// How long a cluster that did not answer is not asked again: a command for many nodes would wait for each of them.
 const NOT_AGAIN: Duration = Duration::from_secs(60);
 
-/// The clusters of Machines, by kubeconfig context.
-pub(crate) struct ManagementClusters<'a> {
+/// The kubeconfig contexts of clusters with Machines.
+pub(crate) struct ManagementContexts<'a> {
     /// The context that the user named.
     pub(crate) given: Option<String>,
     flags: Flags,
     environment: &'a Environment,
-    open: Mutex<HashMap<String, Result<ManagementCluster, ProtectionError>>>,
+    open: sync::Mutex<HashMap<String, Result<ManagementCluster, ConnectFailure>>>,
     /// When a cluster did not answer last, by context.
     silent: Mutex<HashMap<String, Instant>>,
 }
 
-/// A cluster with Machines.
-#[derive(Clone)]
-pub(crate) struct ManagementCluster {
-    pub(crate) context: String,
-    pub(crate) requests: Requests,
-    pub(crate) server: String,
-}
-
-impl<'a> ManagementClusters<'a> {
+impl<'a> ManagementContexts<'a> {
     /// With the same kubeconfig as the connection that `flags` choose, and as the same impersonated user.
     pub(super) fn new(flags: Flags, environment: &'a Environment) -> Self {
         Self {
             given: None,
             flags,
             environment,
-            open: Mutex::default(),
+            open: sync::Mutex::default(),
             silent: Mutex::default(),
         }
-    }
-
-    /// The cluster behind `context`. Sends nothing, but may run a credential plugin: without a time limit if the user named
-    /// the context, because it may be a login.
-    ///
-    /// # Errors
-    /// If the kubeconfig has no usable context of this name, if its credential plugin fails, or if the cluster did
-    /// not answer a moment ago.
-    pub(crate) async fn open(&self, context: &str) -> Result<ManagementCluster, ProtectionError> {
-        let silent = self.silent.lock().await.get(context).copied();
-        if silent.is_some_and(|since| since.elapsed() < NOT_AGAIN) {
-            let context = context.to_owned();
-            return Err(ProtectionError::Silent { context });
-        }
-        let mut open = self.open.lock().await;
-        if let Some(opened) = open.get(context) {
-            return opened.clone();
-        }
-        let flags = self.flags(context);
-        let notices = notices(true);
-        let connecting = connect(&flags, self.environment, USER_AGENT, &notices);
-        let limit = self.flags.request_timeout.0.unwrap_or(PLUGIN_LIMIT);
-        let limit = limit.min(PLUGIN_LIMIT);
-        let connected = match self.given.as_deref() == Some(context) {
-            true => Ok(connecting.await),
-            false => timeout(limit, connecting).await,
-        };
-        let opened = match connected {
-            Ok(Ok(connection)) => Ok(ManagementCluster {
-                context: context.to_owned(),
-                requests: Requests::new(
-                    connection.client,
-                    Some(
-                        connection
-                            .request_timeout
-                            .unwrap_or(DEFAULT_REQUEST_TIMEOUT),
-                    ),
-                ),
-                server: connection.server,
-            }),
-            Ok(Err(error)) => Err(ProtectionError::Connect(error)),
-            Err(_) => Err(ProtectionError::SlowPlugin {
-                context: context.to_owned(),
-                limit,
-            }),
-        };
-        open.insert(context.to_owned(), opened.clone());
-        opened
-    }
-
-    /// Remembers if the cluster behind `context` did not answer, and returns its `answer`.
-    pub(super) async fn note_silence<T>(
-        &self,
-        context: &str,
-        answer: Result<T, Error>,
-    ) -> Result<T, Error> {
-        if let Err(Error::Api(ApiError::TimedOut(_))) = &answer {
-            let mut silent = self.silent.lock().await;
-            silent.insert(context.to_owned(), Instant::now());
-        }
-        answer
-    }
-
-    /// The URL of the API server behind `context`. Runs and sends nothing.
-    ///
-    /// # Errors
-    /// If the kubeconfig has no usable context of this name.
-    pub(crate) fn server_of(&self, context: &str) -> Result<String, ConnectError> {
-        server_of(&self.flags(context), self.environment)
     }
 
     /// The URL of the API server behind the context that the user named.
     pub(crate) fn given_server(&self) -> Option<String> {
         self.server_of(self.given.as_deref()?).ok()
+    }
+
+    /// Whether the cluster behind `context` did not answer a moment ago.
+    fn is_silent(&self, context: &str) -> bool {
+        let silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = silent.get(context);
+        since.is_some_and(|since| since.elapsed() < NOT_AGAIN)
+    }
+
+    async fn connect(&self, context: &str) -> Result<ManagementCluster, ManagementError> {
+        let flags = self.flags(context);
+        let notices = notices(true);
+        let connecting = connect(&flags, self.environment, USER_AGENT, &notices);
+        let limit = self.flags.request_timeout.0.unwrap_or(PLUGIN_LIMIT);
+        let limit = limit.min(PLUGIN_LIMIT);
+        let context = context.to_owned();
+        let connected = match self.given.as_deref() == Some(&*context) {
+            true => connecting.await,
+            false => match timeout(limit, connecting).await {
+                Ok(connected) => connected,
+                Err(_) => return Err(ManagementError::SlowPlugin { context, limit }),
+            },
+        };
+        let connection = connected.map_err(ManagementError::Connect)?;
+        let limit = connection.request_timeout;
+        let limit = limit.unwrap_or(DEFAULT_REQUEST_TIMEOUT);
+        Ok(ManagementCluster {
+            context,
+            server: connection.server,
+            requests: Requests::new(connection.client, Some(limit)),
+        })
     }
 
     fn flags(&self, context: &str) -> Flags {
@@ -139,6 +94,39 @@ impl<'a> ManagementClusters<'a> {
             verbosity: self.flags.verbosity,
             ..Flags::default()
         }
+    }
+}
+
+impl ManagementClusters for ManagementContexts<'_> {
+    fn given(&self) -> Option<&str> {
+        self.given.as_deref()
+    }
+
+    fn server_of(&self, context: &str) -> Result<String, ConnectFailure> {
+        let server = server_of(&self.flags(context), self.environment);
+        server.map_err(|error| Arc::new(error) as ConnectFailure)
+    }
+
+    /// The cluster behind `context`. Sends nothing, but may run a credential plugin: without a time limit if the user named
+    /// the context, because it may be a login.
+    async fn open(&self, context: &str) -> Result<ManagementCluster, ConnectFailure> {
+        if self.is_silent(context) {
+            let context = context.to_owned();
+            return Err(Arc::new(ManagementError::Silent { context }));
+        }
+        let mut open = self.open.lock().await;
+        if let Some(opened) = open.get(context) {
+            return opened.clone();
+        }
+        let opened = self.connect(context).await;
+        let opened = opened.map_err(|error| Arc::new(error) as ConnectFailure);
+        open.insert(context.to_owned(), opened.clone());
+        opened
+    }
+
+    fn note_silence(&self, context: &str) {
+        let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        silent.insert(context.to_owned(), Instant::now());
     }
 }
 

@@ -3,11 +3,11 @@
 use futures::future::join_all;
 use maintenance_lease::protocol::Instant;
 use maintenance_lease::{Change, Done, NodeLease, Target};
+use other_tools::may_have_keys;
 use tokio::time::timeout;
 
 use super::confirm::Confirmed;
 use super::events::Announcements;
-use super::held_label::is_protected;
 use super::interruption::{Interruption, LAST_CHANCE, exit_at_interrupt};
 use super::lock_command::LockCommand;
 use super::lock_set::Results;
@@ -342,7 +342,7 @@ impl<'a> LockReport<'a> {
         let new = self.take_new();
         let session = &self.command.session;
         let releasing = new.iter().map(async |change| {
-            let is_removed = match change.lease.as_ref().filter(|lease| is_protected(lease)) {
+            let is_removed = match change.lease.as_ref().filter(|lease| may_have_keys(lease)) {
                 Some(lease) => {
                     let removing = session.try_remove_held_label(lease, true);
                     timeout(LAST_CHANCE, removing).await.is_ok()
@@ -399,7 +399,7 @@ impl<'a> LockReport<'a> {
             session.terminal.warn(kept);
         }
         for change in new {
-            if let Some(lease) = change.lease.as_ref().filter(|lease| is_protected(lease)) {
+            if let Some(lease) = change.lease.as_ref().filter(|lease| may_have_keys(lease)) {
                 session.try_remove_held_label(lease, true).await;
             }
             let Err(cause) = session.locks.release_acquired(&change).await else {

@@ -13,7 +13,7 @@ use maintenance_lease::{Change, Error, Maintenance, NodeLookup};
 use other_tools::{Finding, MachineRef};
 
 use super::interruption::or_interrupted;
-use super::management_cluster::{ManagementClusters, notices};
+use super::management_cluster::{ManagementContexts, notices};
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::default_holder::HolderArgs;
 use crate::args::write::WriteArgs;
@@ -46,7 +46,7 @@ pub(crate) struct Session<'a> {
     pub(super) environment: &'a Environment,
     clocks_reported: AtomicBool,
     /// The clusters of Machines.
-    pub(crate) management: ManagementClusters<'a>,
+    pub(crate) management: ManagementContexts<'a>,
     /// The Nodes that were read whole.
     seen: Mutex<HashMap<String, SeenNode>>,
 }
@@ -142,7 +142,7 @@ impl<'a> Start<'a> {
             program: self.program,
             environment: self.environment,
             clocks_reported: AtomicBool::new(false),
-            management: ManagementClusters::new(self.connection.flags(), self.environment),
+            management: ManagementContexts::new(self.connection.flags(), self.environment),
             seen: Mutex::default(),
         })
     }

@@ -6,7 +6,7 @@ use futures::future::try_join_all;
 use futures::{StreamExt as _, TryStreamExt as _};
 pub(crate) use maintenance_lease::Target;
 use maintenance_lease::{Error, NodeAndLease, NodeLease, NodeLookup, NodeRow, RowDetail};
-use other_tools::OptOuts;
+use other_tools::{Activity, Finding, MachineRef, OptOuts};
 
 use super::interruption::{in_time, or_interrupted};
 use super::lock_command::LockCommand;
@@ -15,6 +15,7 @@ use crate::args::nodes::Selection;
 use crate::error::{Failure, NothingFound, Verb};
 use crate::run::session::{SeenNode, Session};
 use crate::words::failure::{nothing_found, nothing_to_release};
+use crate::words::protection::cause;
 
 /// Of more named nodes, only rows are read: a whole Node has as many bytes as a hundred rows, and is a request of
 /// its own.
@@ -137,7 +138,7 @@ impl LockCommand<'_> {
                 findings.extend(medik8s_finding(session, node).await);
             }
             if let Some(machine) = machine.filter(|machine| opt_outs.include(machine)) {
-                findings.extend(session.machine_findings(node, &machine).await);
+                findings.extend(machine_findings(session, node, &machine).await);
             }
             Ok((!findings.is_empty()).then(|| (node.clone(), Some(findings))))
         });
@@ -152,6 +153,19 @@ impl LockCommand<'_> {
         }
         let now = session.locks.server_time().now();
         self.report_failure(&nodes, Err(Failure::OtherTools { nodes: found, now }))
+    }
+}
+
+/// What stands against a lock that sets opt-outs on the Machine of `node`.
+async fn machine_findings(session: &Session<'_>, node: &str, machine: &MachineRef) -> Vec<Finding> {
+    match session.protection().see_machine(node, machine).await {
+        Ok(seen) => seen.findings(),
+        Err(error) => vec![Finding {
+            activity: Activity::MachineUnprotected,
+            key: machine.api.tool.to_owned(),
+            since: None,
+            detail: Some(cause(&error)),
+        }],
     }
 }
 

@@ -3,14 +3,16 @@
 use std::fmt;
 use std::time::Duration;
 
-use connect::{ConnectError, in_words};
-use maintenance_lease::{ApiError, Error};
+use connect::in_words;
+use maintenance_lease::Error;
 
 use super::force_deletion::no_answer;
 use super::hint_command::Program;
 use super::request::RequestContext;
 use super::time::length;
-use super::{fencing, input, loss, missing_right, node_state, other_tools, policies, refusal};
+use super::{
+    failed_request, fencing, input, loss, missing_right, node_state, other_tools, policies, refusal,
+};
 use crate::error::{Failure, NothingFound, Obstacle, ProgramError, Unconfirmed, Verb};
 use crate::text::{escape, for_shell, shown};
 
@@ -189,8 +191,7 @@ fn of_locks(
             },
             _,
         ) => {
-            let cause = of_request(source).map(|(message, _)| message);
-            let cause = cause.unwrap_or_else(|| escape(&source.to_string()));
+            let cause = failed_request::cause(source);
             (
                 format!(
                     "unknown whether node/{node} was {intent}: the write may still take effect ({cause})"
@@ -447,24 +448,6 @@ fn with_hint((message, hint): (String, String)) -> (String, Option<String>) {
 fn of_connection(failure: &Failure) -> Option<(String, Option<String>)> {
     match failure {
         Failure::Lock(Error::Unknown { .. }) => None,
-        failure => of_request(failure.api()?),
+        failure => failed_request::words(failure.api()?),
     }
-}
-
-/// Why a request failed, as part of a sentence.
-pub(crate) fn cause(error: &ApiError) -> String {
-    let known = of_request(error).map(|(cause, _)| cause);
-    known.unwrap_or_else(|| escape(&error.to_string()))
-}
-
-fn of_request(error: &ApiError) -> Option<(String, Option<String>)> {
-    let error = match error {
-        ApiError::Transport(source) => ConnectError::classify(source)?,
-        ApiError::TimedOut(after) => ConnectError::TimedOut { after: *after },
-        ApiError::Status(status) if status.code == 401 => ConnectError::Unauthorized {
-            message: status.message.clone(),
-        },
-        _ => return None,
-    };
-    Some((escape(&error.to_string()), error.hint()))
 }

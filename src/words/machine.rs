@@ -1,36 +1,27 @@
 //! The opt-outs on the Machine of a Node, in words.
 
-use std::fmt;
-
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::Now;
-use other_tools::{MachineRecord, MachineRef, NodeKeys};
+use other_tools::{MachineRecord, MachineRef, NodeKeys, WriteError};
 
 use super::hint_command::Program;
-use crate::error::ProtectionError;
+use super::machine_name::{machine_in, named, tool_name};
+use super::protection;
 use crate::text::{escape, for_shell};
 
-/// The tool behind a name of `--opt-outs`.
-pub(super) fn tool_name(tool: &str) -> &str {
-    match tool {
-        "cluster-api" => "Cluster API",
-        "openshift" => "the OpenShift Machine API",
-        other => other,
-    }
-}
-
 /// Said of a Node that `tool` does not leave alone.
-pub(crate) fn unprotected(tool: &str, cause: impl fmt::Display) -> String {
+pub(crate) fn unprotected(tool: &str, cause: &str) -> String {
     format!("NOT protected from {}: {cause}", tool_name(tool))
 }
 
 /// The same after a write that failed with `error`.
-pub(crate) fn not_set(tool: &str, error: &ProtectionError) -> String {
+pub(crate) fn not_set(tool: &str, error: &WriteError) -> String {
     match error.is_certain() {
-        true => unprotected(tool, error),
+        true => unprotected(tool, &protection::cause(error)),
         false => format!(
-            "may not be protected from {}: {error}; the write may still take effect, and the end of the lock undoes it",
-            tool_name(tool)
+            "may not be protected from {}: {}; the write may still take effect, and the end of the lock undoes it",
+            tool_name(tool),
+            protection::cause(error)
         ),
     }
 }
@@ -43,17 +34,6 @@ pub(crate) fn protected(node: &str, machine: &MachineRef, context: &str, is_hold
         machine_in(machine, context),
         tool_name(machine.api.tool)
     )
-}
-
-/// A Machine.
-pub(super) fn named(namespace: &str, name: &str) -> String {
-    format!("Machine {}/{}", escape(namespace), escape(name))
-}
-
-/// A Machine and where it is.
-pub(super) fn machine_in(of: &MachineRef, context: &str) -> String {
-    let machine = named(&of.namespace, &of.name);
-    format!("{machine} (context {})", escape(context))
 }
 
 /// What a lock set on a Machine.
@@ -86,8 +66,9 @@ pub(crate) fn after_end(
 }
 
 /// Nothing was removed from the Machine that the record on `node` names.
-pub(crate) fn not_removed(node: &str, error: &ProtectionError) -> String {
-    format!("node/{node}: {error}; nothing was removed there")
+pub(crate) fn not_removed(node: &str, error: &WriteError) -> String {
+    let cause = protection::cause(error);
+    format!("node/{node}: {cause}; nothing was removed there")
 }
 
 /// The record on `node` can't be read and is removed, and the next command.
@@ -108,18 +89,18 @@ pub(crate) fn unreadable(node: &str, program: &Program) -> (String, String) {
 pub(crate) fn left(
     node: &str,
     record: &MachineRecord,
-    error: &ProtectionError,
+    error: &WriteError,
     program: &Program,
 ) -> (String, String) {
     // With `=`, a name that begins with a dash is a value, too.
     let unhold =
         |context: &str| program.run(format!("unhold {node} --management-context={context}"));
     let hint = match error {
-        ProtectionError::OtherCluster { .. } | ProtectionError::NoContext { .. } => format!(
+        WriteError::OtherCluster { .. } | WriteError::NoContext { .. } => format!(
             "to remove them, name the context of that cluster: `{}`",
             unhold("NAME")
         ),
-        ProtectionError::Copied { context } => {
+        WriteError::Copied { context } => {
             let resource = record.machine().map(|machine| machine.api.resource);
             format!(
                 "to remove them: `kubectl --context={} -n {} edit {} {}`",
@@ -132,9 +113,10 @@ pub(crate) fn left(
         _ => format!("to remove them: `{}`", unhold(&for_shell(&record.context))),
     };
     let machine = named(&record.namespace, &record.name);
+    let cause = protection::cause(error);
     (
         format!(
-            "node/{node}: the opt-outs on {machine} stay, and block its deletion and rollouts: {error}"
+            "node/{node}: the opt-outs on {machine} stay, and block its deletion and rollouts: {cause}"
         ),
         hint,
     )

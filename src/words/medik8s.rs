@@ -1,7 +1,9 @@
 //! The medik8s Lease of a Node, which a lock holds, in words.
 
+use other_tools::WriteError;
+
 use super::hint_command::Program;
-use crate::error::ProtectionError;
+use super::protection::cause;
 
 /// What a lock holds.
 pub(crate) const LEASE: &str = "its medik8s Lease";
@@ -13,9 +15,10 @@ pub(crate) fn held(node: &str, is_hold: bool) -> String {
 }
 
 /// The Lease stays after the lock, and the next command.
-pub(crate) fn left(node: &str, error: &ProtectionError, program: &Program) -> (String, String) {
+pub(crate) fn left(node: &str, error: &WriteError, program: &Program) -> (String, String) {
+    let cause = cause(error);
     (
-        format!("node/{node}: its medik8s Lease stays, and keeps medik8s off the node: {error}"),
+        format!("node/{node}: its medik8s Lease stays, and keeps medik8s off the node: {cause}"),
         format!(
             "to delete it, with the rights to: `{}`",
             program.run(format!("unhold {node}"))

@@ -162,7 +162,7 @@ enum Step {
 pub async fn set_keys<E: From<ApiError>>(
     requests: &Requests,
     of: KeysOfLock<'_>,
-    keys: impl AsyncFn(&Node) -> NodeKeys,
+    mut keys: impl AsyncFnMut(&Node) -> NodeKeys,
     is_held: impl AsyncFn() -> Result<bool, E>,
 ) -> Result<KeysSet, E> {
     let mut tries = Tries::default();
@@ -358,7 +358,7 @@ pub async fn clear_keys<E: From<ApiError>>(
 ///
 /// # Caveats
 /// Dropping this future abandons the answer. The records may still be removed.
-pub async fn remove_records(
+pub(crate) async fn remove_records(
     requests: &Requests,
     of: KeysOfLock<'_>,
     unset: &OtherObjects,

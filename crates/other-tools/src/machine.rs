@@ -124,9 +124,9 @@ impl MachineRef {
 
 /// A Machine that was read.
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub(crate) struct Machine {
     /// Which one.
-    pub of: MachineRef,
+    pub(crate) of: MachineRef,
     pub(crate) version: &'static str,
     object: Object,
 }
@@ -143,11 +143,11 @@ struct Object {
 
 /// The lock for which a Machine is written.
 #[derive(Clone, Copy, Debug)]
-pub struct MachineLock<'a> {
+pub(crate) struct MachineLock<'a> {
     /// The lock id.
-    pub lock_id: &'a str,
+    pub(crate) lock_id: &'a str,
     /// Who has the lock, as the owner of the hook.
-    pub owner: &'a str,
+    pub(crate) owner: &'a str,
 }
 
 impl Machine {
@@ -188,26 +188,26 @@ impl Machine {
 
     /// Its uid.
     #[must_use]
-    pub fn uid(&self) -> &str {
+    pub(crate) fn uid(&self) -> &str {
         self.object.metadata.uid.as_deref().unwrap_or_default()
     }
 
     /// The name of the Node that it says it is; empty: none.
     #[must_use]
-    pub fn node(&self) -> &str {
+    pub(crate) fn node(&self) -> &str {
         let node = &self.object.status["nodeRef"]["name"];
         node.as_str().unwrap_or_default()
     }
 
     /// Whether it says that it is the Machine of this Node. Another management cluster may have one of the same name.
     #[must_use]
-    pub fn is_of(&self, node: &str) -> bool {
+    pub(crate) fn is_of(&self, node: &str) -> bool {
         self.node() == node && !self.is_of_another_instance(&self.of)
     }
 
     /// Whether a Node with this reference means it.
     #[must_use]
-    pub fn is_at(&self, reference: &MachineRef) -> bool {
+    pub(crate) fn is_at(&self, reference: &MachineRef) -> bool {
         let of = &self.of;
         (of.api, &of.namespace, &of.name) == (reference.api, &reference.namespace, &reference.name)
             && !self.is_of_another_instance(reference)
@@ -221,7 +221,7 @@ impl Machine {
 
     /// The id of the lock that wrote on it, and did not remove that.
     #[must_use]
-    pub fn lock_id(&self) -> Option<&str> {
+    pub(crate) fn lock_id(&self) -> Option<&str> {
         annotation(&self.object.metadata, LOCK_ID)
     }
 
@@ -232,7 +232,7 @@ impl Machine {
 
     /// Whether a hook of ours blocks its deletion, whoever wrote it.
     #[must_use]
-    pub fn has_hook(&self) -> bool {
+    pub(crate) fn has_hook(&self) -> bool {
         let mut keys = self.of.api.annotations.iter();
         keys.any(|(key, value)| {
             *value == AnnotationValue::Owner && annotation(&self.object.metadata, key).is_some()
@@ -246,7 +246,7 @@ impl Machine {
 
     /// What its tool does to it in spite of a lock.
     #[must_use]
-    pub fn findings(&self) -> Vec<Finding> {
+    pub(crate) fn findings(&self) -> Vec<Finding> {
         let finding = |activity, key: &str, since| Finding {
             activity,
             key: key.to_owned(),

@@ -13,7 +13,7 @@ use crate::writes::{APPLY, Tries, patch};
 
 /// The result of [`set_machine_opt_outs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OptOutsSet {
+pub(crate) enum OptOutsSet {
     /// The opt-outs are set.
     Done,
     /// The Machine does not exist any more.
@@ -24,7 +24,7 @@ pub enum OptOutsSet {
 
 /// The result of [`remove_machine_opt_outs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OptOutsRemoved {
+pub(crate) enum OptOutsRemoved {
     /// The opt-outs of locks are removed. Those that somebody else set to the same value stayed.
     Done,
     /// The Machine does not exist any more.
@@ -41,7 +41,7 @@ pub enum OptOutsRemoved {
 ///
 /// # Errors
 /// If it can't be read. If the cluster does not have this API, [`ApiError::is_not_installed`] is true.
-pub async fn read_machine(
+pub(crate) async fn read_machine(
     requests: &Requests,
     of: &MachineRef,
 ) -> Result<Option<Machine>, ApiError> {
@@ -62,7 +62,7 @@ pub async fn read_machine(
 ///
 /// # Errors
 /// If they can't be read. If the cluster does not have this API, [`ApiError::is_not_installed`] is true.
-pub async fn machines_with_opt_outs(
+pub(crate) async fn machines_with_opt_outs(
     requests: &Requests,
     api: &'static MachineApi,
     namespace: &str,
@@ -104,7 +104,7 @@ async fn in_some_version<T>(
 ///
 /// # Caveats
 /// Dropping this future abandons the answer. The opt-outs may still be set, unless they are removed first.
-pub async fn set_machine_opt_outs<E: From<ApiError>>(
+pub(crate) async fn set_machine_opt_outs<E: From<ApiError>>(
     requests: &Requests,
     mut machine: Machine,
     lock: MachineLock<'_>,
@@ -141,7 +141,7 @@ pub async fn set_machine_opt_outs<E: From<ApiError>>(
 ///
 /// # Caveats
 /// Dropping this future abandons the answer. The opt-outs may still be removed.
-pub async fn remove_machine_opt_outs<E: From<ApiError>>(
+pub(crate) async fn remove_machine_opt_outs<E: From<ApiError>>(
     requests: &Requests,
     node: &str,
     of: &MachineRef,

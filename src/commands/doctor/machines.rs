@@ -1,12 +1,13 @@
 //! What locks have left on the Machines of Nodes.
 
 use k8s_openapi::api::core::v1::Node;
-use other_tools::{KeysOnNode, MachineRecord, MachineRef, current_lock_id, machine_of};
+use other_tools::{
+    KeysOnNode, MachineRecord, MachineRef, OptedOutMachine, current_lock_id, machine_of,
+};
 
 use super::leases::Leases;
 use crate::error::ProtectionError;
 use crate::findings::Finding;
-use crate::run::machine_opt_outs::OptedOut;
 use crate::run::session::Session;
 use crate::words::machine::of_node;
 
@@ -37,11 +38,12 @@ impl WithMachine {
 pub(super) async fn read(
     session: &Session<'_>,
     nodes: &[WithMachine],
-) -> Result<Vec<OptedOut>, ProtectionError> {
+) -> Result<Vec<OptedOutMachine>, ProtectionError> {
     let all = nodes.iter().map(|node| (&*node.name, &node.machine));
-    session
+    let writer = session.protection();
+    Ok(writer
         .machines_with_opt_outs(&all.collect::<Vec<_>>())
-        .await
+        .await?)
 }
 
 /// The Machines of these nodes that have opt-outs of a lock that has ended or expired, or lack those of a hold.
@@ -49,24 +51,24 @@ pub(super) async fn read(
 pub(super) async fn check(
     session: &Session<'_>,
     nodes: &[WithMachine],
-    opted_out: &[OptedOut],
+    opted_out: &[OptedOutMachine],
     leases: &Leases,
     fix: bool,
 ) -> Vec<Finding> {
     let now = session.locks.server_time().now();
     let (mut count, mut stale, mut repaired) = (0, Vec::new(), Vec::new());
-    for (node, record, lock_id) in opted_out {
+    for OptedOutMachine {
+        node,
+        record,
+        lock_id,
+    } in opted_out
+    {
         count += 1;
         if current_lock_id(leases.get(node), now).as_ref() == Some(lock_id) {
             continue;
         }
         let name = of_node(record, node);
-        let shown = || session.current_lock_id(node);
-        if fix
-            && session
-                .remove_machine_opt_outs(node, record, lock_id, shown)
-                .await
-        {
+        if fix && session.remove_machine_opt_outs(node, record, lock_id).await {
             repaired.push(name);
         } else {
             stale.push(name);
@@ -81,7 +83,7 @@ pub(super) async fn check(
                 && server.as_ref() == Some(&record.server)
                 && !opted_out
                     .iter()
-                    .any(|(of, _, id)| (of, id) == (&node.name, lock_id))
+                    .any(|it| (&it.node, &it.lock_id) == (&node.name, lock_id))
         })
     };
     let missing = nodes.iter().filter(is_missing);

@@ -73,12 +73,12 @@ async fn medik8s(reader: &Reader) -> Result<(ByNode, Vec<String>), ApiError> {
 async fn left_over(session: &Session<'_>, of_locks: Vec<String>, fix: bool) -> Vec<Finding> {
     let (mut left, mut removed) = (Vec::new(), Vec::new());
     for node in of_locks {
-        let shown = || session.current_lock_id(&node);
+        let shown = session.protection().current_lock_id(&node).await;
         // What can't be read is not known to be left over. The end of a lock that stands also deletes the Lease of an earlier one.
-        if shown().await.map_or(true, |shown| shown.is_some()) {
+        if shown.map_or(true, |shown| shown.is_some()) {
             continue;
         }
-        if fix && session.release_medik8s_lease(&node, "", shown).await {
+        if fix && session.release_medik8s_lease(&node).await {
             removed.push(node);
         } else {
             left.push(node);

@@ -5,11 +5,11 @@ use std::time::Duration;
 use futures::future::join_all;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::{Done, Error, HeldLease, Lost, LostBy, Subject};
+use other_tools::may_have_keys;
 use tokio::time::timeout;
 use under_lease::{CommandOutcome, Stage};
 
 use crate::error::ProtectionError;
-use crate::run::held_label::is_protected;
 use crate::run::interruption::Interruption;
 use crate::run::session::Session;
 use crate::words::{loss, with as words};
@@ -103,7 +103,7 @@ async fn release(
     let lock_id = held.lock_id();
     let lease = held.held_state().lease;
     let by = held.held_state().lost.map(|lost| lost.by.clone());
-    if !held.was_found() && is_protected(&lease) && !by.as_ref().is_some_and(is_anothers) {
+    if !held.was_found() && may_have_keys(&lease) && !by.as_ref().is_some_and(is_anothers) {
         let limit = match by {
             None => LABEL_LIMIT.min(left(&held) / 2),
             Some(_) => LABEL_LIMIT,

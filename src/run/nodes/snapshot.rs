@@ -4,13 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeLookup, NodeRow};
-use other_tools::{Finding, NodeKeys};
+use other_tools::{Finding, NodeKeys, may_have_keys};
 use pod_safety::node_health::{Health, is_fresh};
 
 use super::node_details::{DetailsRead, NodeDetails};
 use crate::output::item::Item;
 use crate::output::status::{Heartbeat, View};
-use crate::run::held_label::is_protected;
 use crate::words::fencing_annotations::FencingAnnotations;
 use crate::words::state::flag_words;
 
@@ -133,7 +132,7 @@ impl Snapshot {
         !row.is_ready()
             // Many tools cordon a node first. Only output with heartbeats shows what they do, and what
             // locks set.
-            || heartbeats.is_some() && (row.is_cordoned() || lease.is_some_and(is_protected))
+            || heartbeats.is_some() && (row.is_cordoned() || lease.is_some_and(may_have_keys))
             || heartbeat.is_some_and(|&heartbeat| !is_fresh(Some(heartbeat.into()), now))
             || lease.is_some_and(|lease| lease.is_fenced() || lease.state(now) == State::AdminHold)
     }

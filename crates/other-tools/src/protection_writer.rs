@@ -1,0 +1,48 @@
+//! Who writes what locks set besides their Leases, and what of it may be there.
+
+use maintenance_lease::{CLEANUP, Error, Maintenance, NodeLease, PROTECTION};
+
+use crate::keys_on_node::current_lock_id;
+
+/// Writes what locks set besides their Leases: on their Nodes, on the Machines of these, and as medik8s Leases.
+///
+/// The record on the Node is written first and removed last: without it, nobody would know what to remove from the others.
+pub struct ProtectionWriter<'a, M> {
+    pub(crate) locks: &'a Maintenance,
+    pub(crate) management: &'a M,
+}
+
+impl<'a, M> ProtectionWriter<'a, M> {
+    /// For these `locks`, with Machines in the clusters of `management`.
+    #[must_use]
+    pub fn new(locks: &'a Maintenance, management: &'a M) -> Self {
+        Self { locks, management }
+    }
+
+    /// The id of the lock that the Lease of `node` shows, unless it has expired.
+    ///
+    /// # Errors
+    /// If the Lease can't be read.
+    ///
+    /// # Caveats
+    /// Dropping this future abandons the answer and changes nothing.
+    pub async fn current_lock_id(&self, node: &str) -> Result<Option<String>, Error> {
+        let lease = self.locks.get(node).await?;
+        let now = self.locks.server_time().now();
+        Ok(current_lock_id(lease.as_ref(), now))
+    }
+
+    /// Whether the Lease still shows the lock in `lease`.
+    pub(crate) async fn still_shows(&self, lease: &NodeLease) -> Result<bool, Error> {
+        let now = self.locks.get(lease.node()).await?;
+        Ok(now.is_some_and(|now| {
+            now.is_hold() == lease.is_hold() && now.lock_id() == lease.lock_id()
+        }))
+    }
+}
+
+/// Whether the lock in `lease` may have written something on its Node, or one that it replaced.
+#[must_use]
+pub fn may_have_keys(lease: &NodeLease) -> bool {
+    lease.is_hold() || matches!(lease.purpose(), Some(PROTECTION | CLEANUP))
+}

@@ -1,0 +1,25 @@
+//! Why a request failed, in words.
+
+use connect::ConnectError;
+use maintenance_lease::ApiError;
+
+use crate::text::escape;
+
+/// Why a request failed, as part of a sentence.
+pub(super) fn cause(error: &ApiError) -> String {
+    let known = words(error).map(|(cause, _)| cause);
+    known.unwrap_or_else(|| escape(&error.to_string()))
+}
+
+/// Why a request failed, and the next step, if there are better words than those of the library.
+pub(super) fn words(error: &ApiError) -> Option<(String, Option<String>)> {
+    let error = match error {
+        ApiError::Transport(source) => ConnectError::classify(source)?,
+        ApiError::TimedOut(after) => ConnectError::TimedOut { after: *after },
+        ApiError::Status(status) if status.code == 401 => ConnectError::Unauthorized {
+            message: status.message.clone(),
+        },
+        _ => return None,
+    };
+    Some((escape(&error.to_string()), error.hint()))
+}
