@@ -145,6 +145,13 @@ impl AnyLease {
     pub fn name(&self) -> &str {
         self.lease.node()
     }
+
+    /// Whether the server has no record of who wrote it, and when. False for Leases of coordinated leader election, which are
+    /// left alone.
+    #[must_use]
+    pub fn lacks_managed_fields(&self) -> bool {
+        !self.has_managed_fields && self.strategy.is_none()
+    }
 }
 
 impl Candidate {
@@ -189,9 +196,23 @@ mod tests {
         assert_eq!(hold.created, Some(Instant::from_micros(7_000_000)));
         assert_eq!(hold.labels["a"], "b");
         assert_eq!(hold.strategy, None);
-        assert!(!hold.has_managed_fields);
+        assert!(hold.lacks_managed_fields());
         let other = read("kube-system");
         assert_eq!(other.lease.state(now), State::Expired { since: None });
+    }
+
+    #[test]
+    fn a_lease_of_coordinated_leader_election_is_left_alone() {
+        let lacks = |managed_fields: &str, spec: &str| {
+            let json = format!(
+                r#"{{"metadata":{{"name":"n","managedFields":{managed_fields}}},"spec":{spec}}}"#
+            );
+            let lease = AnyLease::from_json(json.as_bytes()).expect("a Lease");
+            lease.lacks_managed_fields()
+        };
+        assert!(lacks("[]", "{}"));
+        assert!(!lacks(r#"[{"manager":"kubectl"}]"#, "{}"));
+        assert!(!lacks("[]", r#"{"strategy":"OldestEmulationVersion"}"#));
     }
 
     #[test]

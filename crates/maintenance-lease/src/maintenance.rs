@@ -1,6 +1,7 @@
 //! The handle through which a program uses maintenance locks.
 
 mod fenced_note;
+mod managed_fields;
 mod reads;
 pub(crate) mod verbs;
 

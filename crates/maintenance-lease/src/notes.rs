@@ -33,6 +33,9 @@ pub(crate) mod annotation {
     /// Of no acquisition, and so not among those that go with one.
     pub(crate) const FENCED: &str = "kubectl-maint.dev/fenced";
 
+    /// The same. Its write made the API server record who writes the Lease.
+    pub(crate) const REPAIRED: &str = "kubectl-maint.dev/repaired";
+
     pub(crate) const ALL: [&str; 8] = [
         REASON,
         TICKET,

@@ -46,6 +46,12 @@ pub(crate) enum Bug {
     EarlierReplacement,
     /// A replacement on a node that was lost too is back.
     ReplacementOnLostNode,
+    /// A pod of a DaemonSet is replaced on a node whose taints keep it off.
+    DaemonPodOnUnfitNode,
+    /// A deletion begins without a lock because the last one has expired.
+    ExpiredLockIsNotAcquired,
+    /// A deletion begins shortly before the end of its lock.
+    DeletionAtTheEnd,
 }
 
 #[cfg(not(test))]
@@ -74,7 +80,7 @@ mod tests {
         active.is_some_and(|name| *name == format!("{bug:?}"))
     }
 
-    const BUGS: [Bug; 21] = [
+    const BUGS: [Bug; 24] = [
         Bug::HeartbeatIgnored,
         Bug::FutureHeartbeatIsFresh,
         Bug::HeartbeatByLatestClock,
@@ -96,6 +102,9 @@ mod tests {
         Bug::ReplacementOfAnyController,
         Bug::EarlierReplacement,
         Bug::ReplacementOnLostNode,
+        Bug::DaemonPodOnUnfitNode,
+        Bug::ExpiredLockIsNotAcquired,
+        Bug::DeletionAtTheEnd,
     ];
 
     /// The same tests pass without any.

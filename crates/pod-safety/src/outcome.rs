@@ -1,5 +1,6 @@
 //! What became of a pod or Node whose deletion was requested.
 
+use crate::constants::JOB_TRACKING;
 use crate::why::Reason;
 
 /// What became of it.
@@ -73,6 +74,17 @@ pub struct Replacement {
 }
 
 impl Outcome {
+    /// Whether the pod or Node is deleted, and what follows is not known yet.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        match self {
+            Self::Deleted => true,
+            // Its Job removes the finalizer.
+            Self::Held { finalizers } => finalizers.iter().all(|name| name == JOB_TRACKING),
+            _ => false,
+        }
+    }
+
     /// Whether something is still expected to happen.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
@@ -90,5 +102,22 @@ impl Outcome {
             | Self::Unknown { .. }
             | Self::Marked { .. } => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_job_removes_the_finalizer_of_a_deleted_pod() {
+        let held = |finalizers: &[&str]| {
+            let finalizers = finalizers.iter().map(|name| (*name).to_owned()).collect();
+            Outcome::Held { finalizers }.is_open()
+        };
+        assert!(Outcome::Deleted.is_open());
+        assert!(held(&[JOB_TRACKING]));
+        assert!(!held(&["a/b"]) && !held(&[JOB_TRACKING, "a/b"]));
+        assert!(!Outcome::WasGone.is_open() && !Outcome::Unwatched.is_open());
     }
 }

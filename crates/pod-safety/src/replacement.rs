@@ -12,9 +12,9 @@ use serde_json::Value;
 use crate::bugs::{self, Bug};
 use crate::constants::JOB_TRACKING;
 use crate::controller::{Kind, controller};
-use crate::facts::PodSnapshot;
 use crate::facts::pod::{has_ended, is_of_lost_node, phase};
 use crate::facts::replacement::{member, ordinals};
+use crate::facts::{Facts, PodSnapshot};
 use crate::fencing::cost::leaves;
 use crate::outcome::{Outcome, Replacement};
 use crate::removed::{Removed, SameController};
@@ -68,6 +68,19 @@ impl Removed {
             uid,
             same_controller,
             is_expected,
+        }
+    }
+
+    /// The pod of `facts`, which is deleted by force, and the pods among which its replacement is.
+    #[must_use]
+    pub fn by_deletion(facts: &Facts, same_controller: Option<SameController>) -> Self {
+        let pod = &facts.pod;
+        Self {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            same_controller,
+            is_expected: facts.is_replaced_once_gone(),
         }
     }
 

@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use http::Method;
-use maintenance_lease::{AnyLease, ApiError, Call, NAMESPACE, NodeLease, escape};
-use serde_json::json;
+use maintenance_lease::{AnyLease, NodeLease};
 
 use super::policies::InForce;
 use crate::findings::{Finding, Source};
@@ -18,16 +16,14 @@ use crate::words::webhook::overdue_hold;
 /// The locks of all nodes, by node.
 pub(super) type Leases = HashMap<String, NodeLease>;
 
-/// The Leases without managedFields, which show the time of a write. Only the lease policy needs them. A server-side apply repairs them: it changes no lock.
-/// Those of coordinated leader election are left alone.
+/// The Leases without managedFields, which show the time of a write. Only the lease policy needs them. A repair changes no lock.
 pub(super) async fn check(
     session: &Session<'_>,
     leases: &[AnyLease],
     policies: InForce,
     fix: bool,
 ) -> Finding {
-    let is_untracked = |lease: &&AnyLease| !lease.has_managed_fields && lease.strategy.is_none();
-    let untracked = leases.iter().filter(is_untracked);
+    let untracked = leases.iter().filter(|lease| lease.lacks_managed_fields());
     let nodes: Vec<String> = untracked.clone().map(|it| it.name().to_owned()).collect();
     if nodes.is_empty() || !policies.has_lease_policy {
         return Finding::Leases(leases.len());
@@ -37,7 +33,7 @@ pub(super) async fn check(
         return Finding::Untracked { nodes, is_denied };
     }
     for lease in untracked {
-        if let Err(error) = repair(session, lease).await {
+        if let Err(error) = session.locks.restore_managed_fields(lease).await {
             return Finding::unread(Source::RepairedLeases, &error.into());
         }
     }
@@ -70,28 +66,4 @@ pub(super) fn overdue(session: &Session<'_>, leases: &Leases) -> (Option<Finding
         (!found.is_empty()).then_some(Finding::Overdue(found)),
         notices,
     )
-}
-
-async fn repair(session: &Session<'_>, lease: &AnyLease) -> Result<(), ApiError> {
-    let name = lease.name();
-    let applied = json!({
-        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {
-            "name": name,
-            // With the uid, a Lease that was deleted meanwhile is not created again.
-            "uid": lease.lease.uid(),
-            "resourceVersion": lease.lease.resource_version().to_string(),
-            "annotations": {"kubectl-maint.dev/repaired": "true"},
-        },
-    });
-    let call = Call::write(
-        Method::PATCH,
-        format!(
-            "/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{}?fieldManager=kubectl-maint-repair",
-            escape(name)
-        ),
-        "application/apply-patch+yaml",
-        &applied,
-    );
-    session.locks.requests().call(&call).await.map(drop)
 }

@@ -9,8 +9,7 @@ use maintenance_lease::protocol::BootInstant;
 use maintenance_lease::{Acquire, Change, Error, SetError, SetOptions};
 use pod_safety::Known;
 use pod_safety::checks::UNREAD;
-use pod_safety::facts::Lock;
-use pod_safety::facts::locks::OWN_LEASE_MARGIN;
+use pod_safety::facts::{LockNeed, lasts_for_a_request};
 
 use super::context::Run;
 use super::read::Findings;
@@ -49,9 +48,10 @@ impl Run<'_> {
     ) -> Result<(), Failure> {
         let terminal = self.session.terminal;
         let mut free = Vec::new();
+        let is_overridden = self.args.overrides("lease");
         for (node, lock) in &findings.locks {
-            match lock {
-                Known::Yes(Lock::Own { until }) if !self.args.overrides("lease") => {
+            match LockNeed::of(lock, findings.nodes.contains(node), is_overridden) {
+                LockNeed::Keep { until } => {
                     let reading = async { Ok(self.session.locks.get(node).await?) };
                     let lease = ended.or(reading).await?;
                     if !lease.is_some_and(|lease| self.session.locks.is_own(&lease)) {
@@ -62,10 +62,8 @@ impl Run<'_> {
                     let end = left.map(|left| Machine.boot().plus(left));
                     locks.add(node, end);
                 }
-                Known::Yes(Lock::Free | Lock::Expired { .. }) if findings.nodes.contains(node) => {
-                    free.push(node.clone());
-                }
-                _ => {}
+                LockNeed::Acquire => free.push(node.clone()),
+                LockNeed::Nothing => {}
             }
         }
         let acquire = Acquire::new().duration(DURATION).reason(format!(
@@ -149,8 +147,7 @@ impl Locks {
 
     /// Whether enough time is left to send a request.
     pub(super) fn last(&self) -> bool {
-        self.end
-            .is_none_or(|end| Machine.boot().plus(OWN_LEASE_MARGIN) < end)
+        lasts_for_a_request(self.end, Machine.boot())
     }
 
     /// A node in `findings` whose lock is no longer the caller's, and not anybody else's.
@@ -158,7 +155,7 @@ impl Locks {
         let mut nodes = self.nodes.iter().map(String::as_str);
         nodes.find(|&node| {
             let lock = findings.locks.get(node);
-            matches!(lock, Some(Known::Yes(Lock::Free | Lock::Expired { .. })))
+            matches!(lock, Some(Known::Yes(lock)) if lock.has_ended())
         })
     }
 }

@@ -1,15 +1,17 @@
 //! What became of pods after they were removed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::Error;
 use serde_json::Value;
 use tokio::time;
 
 use super::Reader;
+use crate::facts::PodSnapshot;
 use crate::outcome::Outcome;
 use crate::removed::Removed;
 use crate::replacement::{Group, Replacements};
@@ -55,6 +57,32 @@ impl Reader {
             false => Outcome::Unwatched,
         })
         .collect()
+    }
+
+    /// What became of the pods with these `uids` of a Node that was deleted. Nobody collects them while there is another Node of
+    /// that name.
+    pub async fn pods_left(&self, node: &str, uids: &[&str]) -> Outcome {
+        let (pods, node) = join(self.pods_of_node(node), self.node(node)).await;
+        let unseen = |error: &dyn fmt::Display| Outcome::Unseen {
+            error: error.to_string(),
+        };
+        let (pods, node) = match (pods, node) {
+            (Ok(pods), Ok(node)) => (pods, node),
+            (Err(error), _) => return unseen(&error),
+            (_, Err(error)) => return unseen(&error),
+        };
+        let is_of_node = |pod: &&Pod| {
+            let uid = pod.metadata.uid.as_deref();
+            uid.is_some_and(|uid| uids.contains(&uid))
+        };
+        let left: Vec<String> = pods.iter().filter(is_of_node).map(full_name).collect();
+        match left.is_empty() {
+            true => Outcome::Deleted,
+            false => Outcome::PodsLeft {
+                pods: left,
+                registered_again: node.is_some(),
+            },
+        }
     }
 
     /// The pods of some `groups`, each read with one request.
@@ -132,4 +160,12 @@ impl Reader {
         }
         (outcomes, has_open)
     }
+}
+
+/// As `NAMESPACE/NAME`.
+fn full_name(pod: &Pod) -> String {
+    let PodSnapshot {
+        namespace, name, ..
+    } = PodSnapshot::of(pod);
+    format!("{namespace}/{name}")
 }

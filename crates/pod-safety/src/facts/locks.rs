@@ -1,13 +1,15 @@
 //! Who has the node's lock.
 
 use maintenance_lease::NodeLease;
-use maintenance_lease::protocol::{Instant, Now, Span, State};
+use maintenance_lease::protocol::{BootInstant, Instant, Now, Span, State};
 
+use crate::bugs::{self, Bug};
 use crate::fencing::is_of_fencing;
+use crate::known::Known;
 
 /// How long a lease of the caller's own lasts at least for a deletion to begin: nobody renews it
 /// meanwhile.
-pub const OWN_LEASE_MARGIN: Span = Span::seconds(10);
+const OWN_LEASE_MARGIN: Span = Span::seconds(10);
 
 /// The node's maintenance Lease, as it concerns the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +64,12 @@ impl Lock {
         }
     }
 
+    /// Whether nobody has it, or nobody finished in time.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        matches!(self, Self::Free | Self::Expired { .. })
+    }
+
     /// How much is left of a lease of the caller's own that may end before a request does that is sent
     /// under it; nothing or less: it is over, and only the margin for others' clocks keeps them away.
     #[must_use]
@@ -71,5 +79,92 @@ impl Lock {
         };
         let left = *until - now.latest;
         (left < OWN_LEASE_MARGIN).then_some(left)
+    }
+}
+
+/// What a deletion needs of the lock of a node that is involved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockNeed {
+    /// It must be acquired.
+    Acquire,
+    /// The caller has it, and must still have it when the deletion begins.
+    Keep {
+        /// Until when it lasts; `None`: it has no end.
+        until: Option<Instant>,
+    },
+    /// Nothing: the checks have judged it.
+    Nothing,
+}
+
+impl LockNeed {
+    /// What is needed of `lock`, if its node exists or not. The caller may override what the checks say of locks.
+    #[must_use]
+    pub fn of(lock: &Known<Lock>, node_exists: bool, is_overridden: bool) -> Self {
+        match lock {
+            Known::Yes(Lock::Own { until }) if !is_overridden => Self::Keep { until: *until },
+            Known::Yes(Lock::Expired { .. }) if bugs::active(Bug::ExpiredLockIsNotAcquired) => {
+                Self::Nothing
+            }
+            Known::Yes(lock) if lock.has_ended() && node_exists => Self::Acquire,
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// Whether a lock that ends at `end` lasts for a request that is sent now, by the boot clock. `None`: it has no end.
+#[must_use]
+pub fn lasts_for_a_request(end: Option<BootInstant>, now: BootInstant) -> bool {
+    let margin = match bugs::active(Bug::DeletionAtTheEnd) {
+        true => Span::ZERO,
+        false => OWN_LEASE_MARGIN,
+    };
+    end.is_none_or(|end| now.plus(margin) < end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deletion_acquires_what_is_free_and_keeps_what_the_caller_has() {
+        let until = Some(Instant::from_micros(7));
+        let own = || Known::Yes(Lock::Own { until });
+        let expired = || {
+            let holder = "bob@laptop".to_owned();
+            Known::Yes(Lock::Expired { holder })
+        };
+        let another = Known::Yes(Lock::Another {
+            holder: "bob@laptop".to_owned(),
+            why: None,
+            until,
+            fences: false,
+        });
+        let keep = LockNeed::Keep { until };
+        for (lock, node_exists, is_overridden, expected) in [
+            (Known::Yes(Lock::Free), true, false, LockNeed::Acquire),
+            (Known::Yes(Lock::Free), true, true, LockNeed::Acquire),
+            // Its Lease would belong to no Node.
+            (Known::Yes(Lock::Free), false, false, LockNeed::Nothing),
+            (expired(), true, false, LockNeed::Acquire),
+            (expired(), false, false, LockNeed::Nothing),
+            (own(), true, false, keep),
+            (own(), false, false, keep),
+            (own(), true, true, LockNeed::Nothing),
+            (another, true, false, LockNeed::Nothing),
+            (Known::default(), true, false, LockNeed::Nothing),
+        ] {
+            let need = LockNeed::of(&lock, node_exists, is_overridden);
+            assert_eq!(need, expected, "{lock:?} {node_exists} {is_overridden}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_not_sent_under_a_lock_that_may_end_before_it() {
+        let now = BootInstant::from_micros(0);
+        let ends_in = |seconds| Some(now.plus(Span::seconds(seconds)));
+        assert!(lasts_for_a_request(None, now));
+        assert!(lasts_for_a_request(ends_in(30), now));
+        assert!(!lasts_for_a_request(ends_in(10), now));
+        assert!(!lasts_for_a_request(ends_in(9), now));
     }
 }

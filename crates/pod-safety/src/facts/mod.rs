@@ -17,7 +17,7 @@ pub mod volumes;
 
 pub use budgets::Budget;
 pub use evidence::{Cluster, Evidence, NamespaceEvidence, NodeFacts};
-pub use locks::Lock;
+pub use locks::{Lock, LockNeed, lasts_for_a_request};
 pub use node::{Fenced, NodeRow, Nodes, PresentNode, Zone};
 pub use owner::{Owner, Promise, Siblings};
 pub use pod::{PodConditions, PodSnapshot};
@@ -28,6 +28,7 @@ pub use volumes::Volume;
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
 
+use crate::bugs::{self, Bug};
 use crate::known::Known;
 
 /// All that the checks of a pod look at.
@@ -70,6 +71,24 @@ impl Facts {
             may_delete: namespace.may_delete.clone(),
             may_patch_status: namespace.may_patch_status.clone(),
             pod: snapshot,
+        }
+    }
+
+    /// Whether a replacement is created only once the pod is gone. Other controllers create it as soon as the pod is
+    /// terminating.
+    #[must_use]
+    pub fn is_replaced_once_gone(&self) -> bool {
+        let Owner::Controller { promise, .. } = &self.owner else {
+            return false;
+        };
+        match promise {
+            Known::Yes(Promise::OneOfEachName | Promise::NoneBeforeTheEnd) => true,
+            // It is for the same node. Its pods don't tolerate the taints of a node that is not ready or out of service.
+            Known::Yes(Promise::OnePerNode) => {
+                bugs::active(Bug::DaemonPodOnUnfitNode)
+                    || matches!(&self.node.node, Known::Yes(Some(node)) if node.is_fit())
+            }
+            Known::Yes(Promise::None | Promise::Perhaps) | Known::Unknown(_) => false,
         }
     }
 }

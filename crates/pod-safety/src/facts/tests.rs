@@ -139,6 +139,57 @@ fn a_controller_that_was_made_anew_keeps_its_promises() {
     assert_eq!(owner("ReplicaSet", "apps", namespace), Owner::Gone { was });
 }
 
+#[test]
+fn a_replacement_comes_once_the_pod_is_gone_if_its_controller_promises_that() {
+    let node = |ready: &str, taints: &Value| {
+        let node = json!({
+            "metadata": {},
+            "spec": {"taints": taints},
+            "status": {"conditions": [{"type": "Ready", "status": ready}]},
+        });
+        Known::Yes(Some(PresentNode::of(&read(node), Known::default())))
+    };
+    let taint = json!([{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]);
+    let (none, ready) = (json!([]), || node("True", &json!([])));
+    for (kind, node, expected) in [
+        ("StatefulSet", Known::Yes(None), true),
+        ("ReplicaSet", ready(), false),
+        ("DaemonSet", ready(), true),
+        ("DaemonSet", node("True", &taint), false),
+        ("DaemonSet", node("Unknown", &none), false),
+        ("DaemonSet", Known::Yes(None), false),
+        ("DaemonSet", Known::default(), false),
+        ("Backup", ready(), false),
+    ] {
+        let mut pod = pod("True", &none);
+        let owners = pod.metadata.owner_references.as_mut().expect("owners");
+        owners[1].kind = kind.to_owned();
+        let found = |kind: &str| {
+            json!([{
+                "metadata": {"name": "web", "uid": "s-1"},
+                "spec": match kind {
+                    "StatefulSet" => json!({"serviceName": "web", "selector": {}, "template": {}}),
+                    _ => json!({"selector": {}}),
+                },
+            }])
+        };
+        let mut evidence = evidence(found("StatefulSet"), none.clone(), none.clone());
+        let namespace = evidence.namespaces.get_mut("shop").expect("a namespace");
+        namespace.replica_sets = Known::Yes(read(found("ReplicaSet")));
+        let of_node = NodeFacts {
+            node: node.clone(),
+            ..NodeFacts::default()
+        };
+        evidence.nodes.insert("worker-1".to_owned(), of_node);
+        let found = facts(&pod, &evidence).is_replaced_once_gone();
+        assert_eq!(found, expected, "{kind} {node:?}");
+    }
+    let mut pod = pod("True", &none);
+    pod.metadata.owner_references = None;
+    let bare = facts(&pod, &Evidence::default());
+    assert!(!bare.is_replaced_once_gone());
+}
+
 /// The names of the volumes that count, for a claim `data` bound to a volume of this spec.
 fn counting(volume: &Value, claim: &Value, spec: &Value) -> Vec<String> {
     let mut claim_spec = json!({"volumeName": "pv-1", "accessModes": ["ReadWriteOnce"]});
