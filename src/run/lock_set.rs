@@ -7,8 +7,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 use maintenance_lease::protocol::Refusal;
-use maintenance_lease::{Change, Error, SetError, SetOptions, SetProgress, Target};
+use maintenance_lease::{Change, Error, Maintenance, SetError, SetOptions, SetProgress, Target};
 use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::timeout;
 
 use self::progress::{Line, SetUpdate};
 use super::interruption::interrupt;
@@ -129,6 +130,28 @@ impl LockCommand<'_> {
         let failed = nodes.iter().filter(failed).cloned().map(Target::from);
         Ok(Some(failed.collect()))
     }
+}
+
+/// Releases a lock that this command acquired, within `limit`.
+///
+/// # Errors
+/// If that fails, or is not known by then.
+pub(crate) async fn release_acquired(
+    locks: &Maintenance,
+    change: &Change,
+    limit: Duration,
+) -> Result<(), Failure> {
+    let node = change.node.clone();
+    let cause = match timeout(limit, locks.release_acquired(change)).await {
+        Ok(Ok(_)) => return Ok(()),
+        Ok(Err(error)) => error.into(),
+        Err(_) => Failure::InterruptedWrite { node: node.clone() },
+    };
+    Err(Failure::ReleaseFailed {
+        node,
+        lock_id: change.lock_id(),
+        cause: Box::new(cause),
+    })
 }
 
 /// The failure for people, after a wait of at most `limit`.

@@ -1,5 +1,7 @@
 //! Reports the outcome for each node: in words and as data, with the next step, the Events and the exit code.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use maintenance_lease::protocol::Instant;
 use maintenance_lease::{Change, Done, NodeLease, Target};
@@ -10,9 +12,10 @@ use super::confirm::Confirmed;
 use super::events::Announcements;
 use super::interruption::{Interruption, LAST_CHANCE, exit_at_interrupt};
 use super::lock_command::LockCommand;
-use super::lock_set::Results;
+use super::lock_set::{Results, release_acquired};
 use super::parallel::in_order;
 use super::problems::Problems;
+use super::session::Session;
 use super::side_effects::SideEffects;
 use crate::args::nodes::Selection;
 use crate::args::protect::Protection;
@@ -341,40 +344,19 @@ impl<'a> LockReport<'a> {
     async fn release_interrupted(&mut self) -> Vec<String> {
         let new = self.take_new();
         let session = &self.command.session;
-        let releasing = new.iter().map(async |change| {
-            let is_removed = match change.lease.as_ref().filter(|lease| may_have_keys(lease)) {
-                Some(lease) => {
-                    let removing = session.try_remove_held_label(lease, true);
-                    timeout(LAST_CHANCE, removing).await.is_ok()
-                }
-                None => true,
-            };
-            let releasing = session.locks.release_acquired(change);
-            let cause = match timeout(LAST_CHANCE, releasing).await {
-                Ok(released) => released.err().map(Failure::from),
-                Err(_) => Some(Failure::InterruptedWrite {
-                    node: change.node.clone(),
-                }),
-            };
-            let failure = cause.map(|cause| Failure::ReleaseFailed {
-                node: change.node.clone(),
-                lock_id: change.lock_id(),
-                cause: Box::new(cause),
-            });
-            (is_removed, failure)
-        });
+        let releasing = { new.iter() }.map(|change| release_new(session, change, LAST_CHANCE));
         let released = join_all(releasing).await;
         let mut labeled = Vec::new();
-        for (change, (is_removed, failure)) in new.iter().zip(released) {
+        for (change, (is_removed, released)) in new.iter().zip(released) {
             let node = &change.node;
             if !is_removed {
                 labeled.push(node.clone());
             }
             self.announcements.retain(|other| other != node);
             self.outcomes.done.retain(|other| other != node);
-            match failure {
-                Some(failure) => self.add(node, Err(failure)),
-                None => self.left_alone(node, true),
+            match released {
+                Ok(()) => self.left_alone(node, true),
+                Err(failure) => self.add(node, Err(failure)),
             }
             let mut items = self.items.iter();
             if let Some(index) = items.position(|item| item.node == *node) {
@@ -398,21 +380,33 @@ impl<'a> LockReport<'a> {
             let kept = change::kept_unwritten(&change.node, change.lock_id());
             session.terminal.warn(kept);
         }
-        for change in new {
-            if let Some(lease) = change.lease.as_ref().filter(|lease| may_have_keys(lease)) {
-                session.try_remove_held_label(lease, true).await;
+        for change in &new {
+            let (_, released) = release_new(session, change, Duration::MAX).await;
+            if let Err(failure) = released {
+                self.problems.report(&failure);
+            } else {
+                let released = change::released_unwritten(&change.node);
+                session.terminal.warn(released);
             }
-            let Err(cause) = session.locks.release_acquired(&change).await else {
-                session
-                    .terminal
-                    .warn(change::released_unwritten(&change.node));
-                continue;
-            };
-            self.problems.report(&Failure::ReleaseFailed {
-                lock_id: change.lock_id(),
-                node: change.node,
-                cause: Box::new(cause.into()),
-            });
         }
     }
+}
+
+/// Releases a lock that this command acquired, and first removes what it set. Each has this time limit. Returns whether that is
+/// removed, and why the lock could not be released.
+async fn release_new(
+    session: &Session<'_>,
+    change: &Change,
+    limit: Duration,
+) -> (bool, Result<(), Failure>) {
+    let lease = change.lease.as_ref().filter(|lease| may_have_keys(lease));
+    let is_removed = match lease {
+        Some(lease) => {
+            let removing = session.try_remove_held_label(lease, true);
+            timeout(limit, removing).await.is_ok()
+        }
+        None => true,
+    };
+    let released = release_acquired(&session.locks, change, limit).await;
+    (is_removed, released)
 }

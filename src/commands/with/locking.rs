@@ -8,14 +8,13 @@ use futures::future::join_all;
 use maintenance_lease::{
     Acquire, Change, Error, HeldLease, Keep, Maintenance, NodeLease, SetOptions,
 };
-use tokio::time::timeout;
 
 use super::args::WithArgs;
 use crate::args::nodes::Selection;
 use crate::error::Failure;
 use crate::run::interruption::LAST_CHANCE;
 use crate::run::lock_command::LockCommand;
-use crate::run::lock_set::Results;
+use crate::run::lock_set::{Results, release_acquired};
 use crate::run::parallel::in_order;
 use crate::run::problems::Problems;
 use crate::run::targets::{Target, names};
@@ -218,23 +217,10 @@ impl Locking<'_> {
         changes: &[Change],
         limit: Option<Duration>,
     ) -> Vec<Option<Failure>> {
+        let limit = limit.unwrap_or(Duration::MAX);
         let releasing = changes.iter().map(async |change| {
-            let releasing = self.holder_of(change).release_acquired(change);
-            let released = match limit {
-                Some(limit) => timeout(limit, releasing).await,
-                None => Ok(releasing.await),
-            };
-            let cause = match released {
-                Ok(released) => released.err()?.into(),
-                Err(_) => Failure::InterruptedWrite {
-                    node: change.node.clone(),
-                },
-            };
-            Some(Failure::ReleaseFailed {
-                node: change.node.clone(),
-                lock_id: change.lock_id(),
-                cause: Box::new(cause),
-            })
+            let released = release_acquired(self.holder_of(change), change, limit);
+            released.await.err()
         });
         join_all(releasing).await
     }
