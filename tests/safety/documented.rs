@@ -16,7 +16,7 @@ const LEVELS: [(&str, &str, &str); 5] = [
 
 /// The rules of the page by how they begin, each with a test that fails if it does not hold. Those of `safety` have a real
 /// API server, and those of `fencing` the real controllers too.
-const RULES: [(&str, &str); 63] = [
+const RULES: [(&str, &str); 64] = [
     (
         "It says why a pod does not end",
         "safety::why::a_pod_of_an_unreachable_node_waits_for_its_kubelet",
