@@ -24,6 +24,7 @@ mod other_objects;
 mod protect;
 mod protection_writer;
 mod unprotect;
+mod update_node;
 mod write_error;
 mod writes;
 
@@ -45,6 +46,7 @@ pub use node_keys::{FIELD_MANAGER, HELD, NodeKeys};
 pub use opt_outs::{MEDIK8S, OptOuts, UnknownTool, machine_of, tools};
 pub use other_locks::{KuredLock, kured_locks};
 pub use other_objects::OtherObjects;
-pub use protect::{NodeUpdate, ProtectionResult, ProtectionStep};
+pub use protect::{ProtectionResult, ProtectionStep};
 pub use protection_writer::{ProtectionWriter, may_have_keys};
+pub use update_node::NodeUpdate;
 pub use write_error::WriteError;

@@ -7,10 +7,10 @@
 //! 5. Records of what was certainly refused are removed again.
 
 use k8s_openapi::api::core::v1::Node;
+use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity;
-use maintenance_lease::{Change, Done, Error, HeldLease, NodeLease, PROTECTION};
 
-use crate::apply::{Conflict, KeysOfLock, KeysRemoved, KeysSet, remove_records, set_keys};
+use crate::apply::{Conflict, KeysOfLock, remove_records};
 use crate::findings::Finding;
 use crate::keys_on_node::KeysOnNode;
 use crate::left_behind::LeftBehind;
@@ -20,10 +20,10 @@ use crate::machine_opt_outs::MachineSeen;
 use crate::machine_record::MachineRecord;
 use crate::management::ManagementClusters;
 use crate::medik8s_lease::{LeaseHeld, hold_medik8s_lease};
-use crate::node_keys::{HELD, NodeKeys};
+use crate::node_keys::NodeKeys;
 use crate::opt_outs::{MEDIK8S, OptOuts, machine_of};
 use crate::other_objects::OtherObjects;
-use crate::protection_writer::{ProtectionWriter, may_have_keys};
+use crate::protection_writer::{ProtectionWriter, lock_id};
 use crate::write_error::WriteError;
 
 /// What was done to protect a node, or why it was not done.
@@ -76,20 +76,7 @@ pub struct ProtectionResult {
     pub is_opted_out: bool,
 }
 
-/// The result of [`ProtectionWriter::update_node`].
-#[derive(Debug)]
-pub enum NodeUpdate {
-    /// There is nothing to report.
-    Done,
-    /// The label still shows the earlier end of the lock.
-    EndNotMoved(WriteError),
-    /// What earlier locks had set was removed. The node may be schedulable again.
-    EarlierRemoved(NodeKeys),
-    /// What earlier locks had set stays.
-    EarlierStays(WriteError),
-}
-
-/// What is wanted for a lock, and who hears of each step.
+/// What is wanted for a lock, and where each step is reported.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     lease: &'a NodeLease,
@@ -132,8 +119,7 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
             report,
         };
         let mut plan = Plan::default();
-        let written = self.protect_node(wanted, &mut plan).await;
-        let failure = match conflicts(lease, written) {
+        let failure = match self.protect_node(wanted, &mut plan).await {
             Ok(conflicts) => {
                 let mut keys = plan.keys.clone();
                 for Conflict { key, .. } in &conflicts {
@@ -155,10 +141,14 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
     }
 
     /// Writes the label, the opt-outs on the Node, the cordon and the records. They are in `plan` then.
-    async fn protect_node(&self, wanted: Wanted<'_>, plan: &mut Plan) -> Result<KeysSet, Error> {
+    async fn protect_node(
+        &self,
+        wanted: Wanted<'_>,
+        plan: &mut Plan,
+    ) -> Result<Vec<Conflict>, WriteError> {
         match self.write_plan(wanted, plan).await {
             // A write that replaces the label of an earlier lock may not cordon.
-            Err(Error::Api(error)) if wanted.cordon && error.is_by_policy() => {
+            Err(error) if wanted.cordon && error.is_by_policy() => {
                 let without_cordon = Wanted {
                     cordon: false,
                     ..wanted
@@ -170,7 +160,11 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
         }
     }
 
-    async fn write_plan(&self, wanted: Wanted<'_>, plan: &mut Plan) -> Result<KeysSet, Error> {
+    async fn write_plan(
+        &self,
+        wanted: Wanted<'_>,
+        plan: &mut Plan,
+    ) -> Result<Vec<Conflict>, WriteError> {
         let keys = async |on: &Node, id: &str| {
             self.plan(wanted, plan, on, id).await;
             plan.keys.clone()
@@ -349,98 +343,4 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
             LeaseHeld::LockEnded => Err(WriteError::LockEnded { is_hold }),
         }
     }
-
-    /// Writes the held label, and what `keys` adds to it.
-    async fn write_keys(
-        &self,
-        lease: &NodeLease,
-        mut keys: impl AsyncFnMut(&Node, &str) -> NodeKeys,
-    ) -> Result<KeysSet, Error> {
-        let (Some(lock_id), Some(uid)) = (lock_id(lease), lease.node_uid()) else {
-            return Ok(KeysSet::NodeGone);
-        };
-        let of = KeysOfLock {
-            node: lease.node(),
-            uid: &uid,
-            lock_id: &lock_id,
-        };
-        let keys = async |on: &Node| NodeKeys::of_lock(lease).and(keys(on, &lock_id).await);
-        let is_held = || self.still_shows(lease);
-        set_keys(self.locks.requests(), of, keys, is_held).await
-    }
-
-    /// Updates the Node of a lock that was acquired or renewed and protects nothing anew. If a lock with a label was renewed,
-    /// moves the end that the label shows. Otherwise, removes what earlier locks left behind: their end may have failed to
-    /// remove it, or there was none because the Lease was deleted. Then only the Node shows it. What stays on other objects is
-    /// passed to `report`.
-    ///
-    /// # Caveats
-    /// Dropping this future abandons the answers. What it was writing may still be written.
-    pub async fn update_node(&self, change: &Change, report: &dyn Fn(LeftBehind)) -> NodeUpdate {
-        let renewed = change.lease.as_ref();
-        let renewed = renewed.filter(|_| change.done == Done::Renewed);
-        if let Some(lease) = renewed.filter(|lease| lease.purpose() == Some(PROTECTION)) {
-            return match self.move_end(lease).await {
-                Ok(()) => NodeUpdate::Done,
-                Err(error) => NodeUpdate::EndNotMoved(error),
-            };
-        }
-        let before = change
-            .before
-            .as_ref()
-            .filter(|before| may_have_keys(before));
-        let row = change.row.as_ref();
-        let is_labeled = row.is_some_and(|row| row.labels.contains_key(HELD));
-        if before.is_none() && !is_labeled {
-            return NodeUpdate::Done;
-        }
-        match self.unprotect(&change.node, before, report).await {
-            Ok(KeysRemoved::Done(keys)) => NodeUpdate::EarlierRemoved(keys),
-            Ok(KeysRemoved::Nothing | KeysRemoved::StillHeld) => NodeUpdate::Done,
-            Err(error) => NodeUpdate::EarlierStays(WriteError::of_node(error)),
-        }
-    }
-
-    /// Moves the end in the held label of a lock whenever it is renewed, until it is lost. Failures are passed to `report`.
-    ///
-    /// # Caveats
-    /// Dropping this future abandons the answers. What it was writing may still be written.
-    pub async fn follow_end(&self, held: &HeldLease, report: &dyn Fn(&str, WriteError)) {
-        let mut state = held.held_state();
-        while state.lost.is_none() && state.lease.purpose() == Some(PROTECTION) {
-            let before = state.lease.end();
-            state = held.changed(&state).await;
-            if state.lost.is_none()
-                && state.lease.end() > before
-                && let Err(error) = self.move_end(&state.lease).await
-            {
-                report(state.lease.node(), error);
-            }
-        }
-    }
-
-    /// Moves the end in the held label of the lock in `lease`, which was renewed.
-    async fn move_end(&self, lease: &NodeLease) -> Result<(), WriteError> {
-        let opt_outs = async |on: &Node, id: &str| NodeKeys::opt_outs_of(id, on);
-        let written = self.write_keys(lease, opt_outs).await;
-        conflicts(lease, written).map(drop)
-    }
-}
-
-/// The keys that somebody else set to another value, or why none was written.
-fn conflicts(
-    lease: &NodeLease,
-    result: Result<KeysSet, Error>,
-) -> Result<Vec<Conflict>, WriteError> {
-    let is_hold = lease.is_hold();
-    match result {
-        Ok(KeysSet::Done(conflicts)) => Ok(conflicts),
-        Ok(KeysSet::LockEnded) => Err(WriteError::LockEnded { is_hold }),
-        Ok(KeysSet::NodeGone) => Err(WriteError::NodeGone),
-        Err(error) => Err(WriteError::of_node(error)),
-    }
-}
-
-fn lock_id(lease: &NodeLease) -> Option<String> {
-    Some(lease.lock_id()?.to_string())
 }

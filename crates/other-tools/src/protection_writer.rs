@@ -1,8 +1,12 @@
 //! Who writes what locks set besides their Leases, and what of it may be there.
 
+use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{CLEANUP, Error, Maintenance, NodeLease, PROTECTION};
 
+use crate::apply::{Conflict, KeysOfLock, KeysSet, set_keys};
 use crate::keys_on_node::current_lock_id;
+use crate::node_keys::NodeKeys;
+use crate::write_error::WriteError;
 
 /// Writes what locks set besides their Leases: on their Nodes, on the Machines of these, and as medik8s Leases.
 ///
@@ -32,6 +36,32 @@ impl<'a, M> ProtectionWriter<'a, M> {
         Ok(current_lock_id(lease.as_ref(), now))
     }
 
+    /// Writes the held label on the Node of the lock in `lease`, and what `keys` adds to it. Returns the keys that somebody else
+    /// set to another value.
+    pub(crate) async fn write_keys(
+        &self,
+        lease: &NodeLease,
+        mut keys: impl AsyncFnMut(&Node, &str) -> NodeKeys,
+    ) -> Result<Vec<Conflict>, WriteError> {
+        let (Some(lock_id), Some(uid)) = (lock_id(lease), lease.node_uid()) else {
+            return Err(WriteError::NodeGone);
+        };
+        let of = KeysOfLock {
+            node: lease.node(),
+            uid: &uid,
+            lock_id: &lock_id,
+        };
+        let keys = async |on: &Node| NodeKeys::of_lock(lease).and(keys(on, &lock_id).await);
+        let is_held = || self.still_shows(lease);
+        let is_hold = lease.is_hold();
+        match set_keys(self.locks.requests(), of, keys, is_held).await {
+            Ok(KeysSet::Done(conflicts)) => Ok(conflicts),
+            Ok(KeysSet::LockEnded) => Err(WriteError::LockEnded { is_hold }),
+            Ok(KeysSet::NodeGone) => Err(WriteError::NodeGone),
+            Err(error) => Err(WriteError::of_node(error)),
+        }
+    }
+
     /// Whether the Lease still shows the lock in `lease`.
     pub(crate) async fn still_shows(&self, lease: &NodeLease) -> Result<bool, Error> {
         let now = self.locks.get(lease.node()).await?;
@@ -45,4 +75,8 @@ impl<'a, M> ProtectionWriter<'a, M> {
 #[must_use]
 pub fn may_have_keys(lease: &NodeLease) -> bool {
     lease.is_hold() || matches!(lease.purpose(), Some(PROTECTION | CLEANUP))
+}
+
+pub(crate) fn lock_id(lease: &NodeLease) -> Option<String> {
+    Some(lease.lock_id()?.to_string())
 }

@@ -8,7 +8,7 @@ use crate::left_behind::LeftBehind;
 use crate::management::ManagementClusters;
 use crate::medik8s_lease::{LeaseReleased, release_medik8s_lease};
 use crate::other_objects::OtherObjects;
-use crate::protection_writer::ProtectionWriter;
+use crate::protection_writer::{ProtectionWriter, lock_id};
 
 impl<M: ManagementClusters> ProtectionWriter<'_, M> {
     /// Removes what [`protect`](Self::protect) set for the lock `ending` on `node`, before that lock is ended, and what is left
@@ -27,8 +27,7 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
     ) -> Result<KeysRemoved, Error> {
         // A lock without a label of its own leaves no trace on the Node.
         let ending = ending.filter(|lease| lease.purpose() != Some(CLEANUP));
-        let ending = ending.and_then(NodeLease::lock_id);
-        let ending = ending.map(|id| id.to_string());
+        let ending = ending.and_then(lock_id);
         let shown = || self.current_lock_id(node);
         let remove = async |set: &OtherObjects, ended: &str| {
             self.remove_from_others(node, set, ended, report).await

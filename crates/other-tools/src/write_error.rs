@@ -101,6 +101,11 @@ impl WriteError {
         self.api().is_some_and(ApiError::is_forbidden)
     }
 
+    /// An admission policy refused it.
+    pub(crate) fn is_by_policy(&self) -> bool {
+        self.api().is_some_and(ApiError::is_by_policy)
+    }
+
     fn api(&self) -> Option<&ApiError> {
         match self {
             Self::Node(error) | Self::Request(error) => match &**error {
