@@ -69,19 +69,23 @@ async fn a_hold_in_the_way_of_who_does_not_wait_ends_it_at_once(cluster: Cluster
 
 async fn behind_a_hold_nothing_is_held(cluster: Cluster) {
     let [a, b] = nodes(&cluster, ["a", "b"]).await;
-    let bob = cluster.holder("bob");
-    bob.hold(&b, &Hold::new("disk")).await.unwrap();
     let alice = cluster.holder("alice");
     let both = [a.clone(), b.clone()];
-    let mut locking = Locking::begin(&alice, &both, for_seconds(60).wait(None));
-    assert_eq!(locking.blocked().await, (0, b.clone(), Refusal::AdminHold));
-    assert_eq!(holder(&cluster, &a).await, "");
-    let carol = cluster.holder("carol");
-    take(&carol, &a).await;
-    release(&carol, &a).await;
-    bob.unhold(&b).await.unwrap();
-    locking.locks_all(&both).await;
-    assert_eq!(holder(&cluster, &b).await, "alice");
+    for (name, refusal) in [("bob", Refusal::AdminHold), ("alice", Refusal::OwnHold)] {
+        let administrator = cluster.holder(name);
+        administrator.hold(&b, &Hold::new("disk")).await.unwrap();
+        let mut locking = Locking::begin(&alice, &both, for_seconds(60).wait(None));
+        assert_eq!(locking.blocked().await, (0, b.clone(), refusal));
+        assert_eq!(holder(&cluster, &a).await, "");
+        let carol = cluster.holder("carol");
+        take(&carol, &a).await;
+        release(&carol, &a).await;
+        administrator.unhold(&b).await.unwrap();
+        locking.locks_all(&both).await;
+        assert_eq!(holder(&cluster, &b).await, "alice");
+        release(&alice, &a).await;
+        release(&alice, &b).await;
+    }
 }
 
 async fn a_lease_that_becomes_a_hold_makes_it_give_way(cluster: Cluster) {
