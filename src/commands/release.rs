@@ -12,7 +12,7 @@ use crate::args::lock_id::LockIdArgs;
 use crate::args::output::offers_no_lock_id;
 use crate::args::protect::ManagementArgs;
 use crate::args::write::reason;
-use crate::error::{Failure, InputError, Verb};
+use crate::error::{Failure, InputError, ProtectionError, Verb};
 use crate::exit::Code;
 use crate::run::confirm::Confirmed;
 use crate::run::fencing::may_end;
@@ -101,8 +101,10 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
     let release = |target: Target| async move {
         match confirmed.get(&target.node) {
             Some(lease) => {
-                unprotect(args, session, lease).await?;
-                Ok(session.locks.force_release(lease, options).await?)
+                let stays = unprotect(args, session, lease).await?;
+                let change = session.locks.force_release(lease, options).await?;
+                session.report_stays(&target.node, stays);
+                Ok(change)
             }
             None => {
                 let demanded = ids.and_then(|ids| ids.of_node(&target.node));
@@ -133,9 +135,10 @@ async fn release(
         let is_demanded = demanded.is_none_or(|id| lease.lock_id().as_ref() == Some(id));
         session.locks.is_own(lease) && is_demanded && !lease.is_hold()
     };
-    if let Some(lease) = lease.filter(is_meant) {
-        unprotect(args, session, lease).await?;
-    }
+    let stays = match lease.filter(is_meant) {
+        Some(lease) => unprotect(args, session, lease).await?,
+        None => None,
+    };
     let exists = seen.row.row().is_some();
     let options = match demanded {
         Some(id) => &options.clone().lock_id(id.clone()),
@@ -148,6 +151,7 @@ async fn release(
         }
         change => change?,
     };
+    session.report_stays(&node, stays);
     let never_locked = change.done == Done::AlreadyFree && change.lease.is_none();
     if never_locked && !exists && !args.ignore_not_found {
         session.must_exist(&node).await?;
@@ -155,17 +159,17 @@ async fn release(
     Ok(change)
 }
 
-/// Removes what the lock in `lease` wrote on its Node, before it ends.
+/// Removes what the lock in `lease` wrote on its Node, before it ends. Returns why something stays.
 async fn unprotect(
     args: &ReleaseArgs,
     session: &Session<'_>,
     lease: &NodeLease,
-) -> Result<(), Failure> {
+) -> Result<Option<ProtectionError>, Failure> {
     match args.change.write.dry_run {
         DryRun::None if may_have_keys(lease) => {
             Ok(session.remove_held_label(lease.node(), Some(lease)).await?)
         }
-        _ => Ok(()),
+        _ => Ok(None),
     }
 }
 
@@ -179,12 +183,14 @@ async fn end_own_hold(
     let Some(lease) = lease else {
         return Err(Error::Refused(Box::new(refused)).into());
     };
-    unprotect(args, session, lease).await?;
+    let stays = unprotect(args, session, lease).await?;
     let seen = NodeAndLease {
         node: node.clone(),
         row: NodeLookup::Unread,
         lease: Some(lease.clone()),
     };
     let ending = session.locks.unhold_seen(node, Some(lease), Some(seen));
-    Ok(ending.await?)
+    let change = ending.await?;
+    session.report_stays(node, stays);
+    Ok(change)
 }

@@ -33,6 +33,7 @@ use crate::run::variables::HOLDER;
 use crate::run::{problems, program};
 use crate::signals::termination;
 use crate::words::change::dry_run_suffix;
+use crate::words::node_keys::unchecked;
 use crate::words::with::{NOT_RUN, With};
 
 pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
@@ -77,6 +78,11 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     if command.is_dry_run() {
         let suffix = dry_run_suffix(args.write.dry_run);
         session.terminal.result(words.would() + suffix);
+        let protection = args.protect.protection(args.take.strict);
+        let wanted = protection.as_ref().map(|it| (it.cordon, &it.opt_outs));
+        if let Some(words) = wanted.and_then(|(cordon, opt_outs)| unchecked(cordon, opt_outs)) {
+            session.terminal.remark(words);
+        }
         return Ok(Code::DONE);
     }
     let held = tokio::select! {

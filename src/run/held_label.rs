@@ -202,13 +202,16 @@ impl<'a> Session<'a> {
     /// As [`remove_held_label`](Self::remove_held_label), and reports why if that fails, as
     /// [`report_left`](Self::report_left).
     pub(crate) async fn try_remove_held_label(&self, lease: &NodeLease, is_free: bool) {
-        if let Err(error) = self.remove_held_label(lease.node(), Some(lease)).await {
-            self.report_left(lease.node(), is_free, &error.into());
+        let node = lease.node();
+        match self.remove_held_label(node, Some(lease)).await {
+            Ok(stays) => self.report_stays(node, stays),
+            Err(error) => self.report_left(node, is_free, &error.into()),
         }
     }
 
     /// Removes what [`set_held_label`](Self::set_held_label) wrote, before the lock `ending` is ended, and what is left of a
-    /// lock that has ended. Without permission, it stays, and the lock can be ended all the same.
+    /// lock that has ended. Without permission, it stays, and the lock can be ended all the same: returns why, for
+    /// [`report_stays`](Self::report_stays) once the lock has ended.
     ///
     /// # Errors
     /// If the Node can't be read or written.
@@ -216,18 +219,22 @@ impl<'a> Session<'a> {
         &self,
         node: &str,
         ending: Option<&NodeLease>,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<ProtectionError>, Error> {
         match self.remove_keys(node, ending).await {
             Ok(KeysRemoved::Done(keys)) if keys.cordon => {
                 self.terminal.remark(node_keys::uncordoned(node));
-                Ok(())
+                Ok(None)
             }
-            Ok(_) => Ok(()),
-            Err(Error::Api(error)) if error.is_forbidden() => {
-                self.report_left(node, true, &Error::Api(error).into());
-                Ok(())
-            }
+            Ok(_) => Ok(None),
+            Err(Error::Api(error)) if error.is_forbidden() => Ok(Some(Error::Api(error).into())),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Reports what `stays` on the Node of a lock that has ended, if there is something.
+    pub(crate) fn report_stays(&self, node: &str, stays: Option<ProtectionError>) {
+        if let Some(error) = stays {
+            self.report_left(node, true, &error);
         }
     }
 

@@ -137,7 +137,14 @@ impl<'a> LockReport<'a> {
         results: Results,
         protection: Option<&'a Protection>,
     ) -> Result<Code, Failure> {
-        if !self.command.is_dry_run() {
+        if self.command.is_dry_run() {
+            let wanted = protection.map(|it| (it.cordon, &it.opt_outs));
+            if let Some(words) =
+                wanted.and_then(|(cordon, opt_outs)| node_keys::unchecked(cordon, opt_outs))
+            {
+                self.command.session.terminal.remark(words);
+            }
+        } else {
             let changes = results.by_node.values().flatten().cloned().collect();
             self.node_keys = Some(NodeKeysToWrite {
                 changes,

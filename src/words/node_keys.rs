@@ -1,7 +1,7 @@
 //! The outcome of writing the label, the cordon and the opt-outs of a lock, in words.
 
 use maintenance_lease::NodeLease;
-use other_tools::{Conflict, NodeKeys, tools};
+use other_tools::{Conflict, NodeKeys, OptOuts, tools};
 
 use super::hint_command::Program;
 use super::{machine, medik8s};
@@ -100,6 +100,19 @@ pub(crate) fn to_remove_left(
         false => "",
     };
     format!("to remove what is left: `{command}`{right}")
+}
+
+/// What a dry run leaves out, besides the label of a hold.
+pub(crate) fn unchecked(cordon: bool, opt_outs: &OptOuts) -> Option<String> {
+    let what = match (cordon, *opt_outs != OptOuts::None) {
+        (true, true) => "opt-outs and a cordon",
+        (true, false) => "a cordon",
+        (false, true) => "opt-outs",
+        (false, false) => return None,
+    };
+    Some(format!(
+        "the lock would also set {what}, which this dry run does not check"
+    ))
 }
 
 /// What to do with locks whose nodes could not be cordoned.

@@ -351,9 +351,14 @@ fn of_a_lock_is_written_only_if_that_is_wanted() {
         assert_eq!(keys(cluster, &node), (false, false));
         let spec = &cluster.get(&format!("/api/v1/nodes/{node}"))["spec"];
         assert_eq!(spec["unschedulable"], Value::Null);
-        let dry = ["acquire", &node, "--protect", "--dry-run=server"];
-        cluster.maint(dry).succeeds();
-        assert_eq!(keys(cluster, &node), (false, false));
+        for verb in ["acquire", "hold", "with"] {
+            let dry = [verb, &node, "--cordon", "-m", "why", "--dry-run=server"];
+            let command = ["--", "true"].iter().filter(|_| verb == "with");
+            let run = cluster.maint(dry).args(command).succeeds();
+            let said = "the lock would also set a cordon, which this dry run does not check";
+            assert!(run.stderr.contains(said), "{run}");
+            assert_eq!(keys(cluster, &node), (false, false));
+        }
     });
 }
 

@@ -148,9 +148,14 @@ fn without_the_right_to_patch_nodes_a_hold_works() {
     uma.succeeds(&["unhold", name]);
     let lease = uma.get(&format!("{LEASES}/{name}"));
     assert_eq!(lease["spec"]["holderIdentity"], "");
-    // The label of somebody else stays, and is reported.
     let alice = holder(plane, "label-alice");
     alice.succeeds(&["hold", name, "-m", "why"]);
+    // Nothing is left of a hold that does not end.
+    let eve = person(plane, "label-eve", &[USERS]);
+    let run = eve.maint(&["unhold", name, "--yes"]);
+    assert!(run.stderr.contains("maint-unhold-right"), "{run:?}");
+    assert!(!run.stderr.contains("could not remove"), "{run:?}");
+    // The label of somebody else stays, and is reported.
     plane
         .grant(
             "label-uma",

@@ -10,7 +10,7 @@ use super::run_hook::GRACE;
 use super::target::{FencingTarget, Observed};
 use crate::args::lock_id::LockIds;
 use crate::args::protect::Protection;
-use crate::error::{Failure, FencingRefusal, FencingWrite, LockAfter};
+use crate::error::{Failure, FencingRefusal, FencingWrite, LockAfter, ProtectionError};
 use crate::run::side_effects::SideEffects;
 use crate::run::variables::is_held_by;
 use crate::words::fencing as words;
@@ -115,17 +115,13 @@ impl FencingTarget<'_> {
     /// # Errors
     /// If it was replaced by another lock, if it can't be written, or if the result is unknown.
     pub(crate) async fn unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
-        if !self.is_dry_run() {
-            let removing = self.session.remove_held_label(&self.node, Some(lease));
-            self.interrupt
-                .with_grace(async { Ok(removing.await?) })
-                .await?;
-        }
+        let stays = self.remove_label(Some(lease)).await?;
         let locks = &self.session.locks;
         let change = self
             .write_lock(locks.unhold_seen(&self.node, Some(lease), None))
             .await
             .map_err(|failure| self.if_unknown(FencingWrite::EndHold, failure))?;
+        self.session.report_stays(&self.node, stays);
         let is_ended = change.done == Done::Released;
         let terminal = self.session.terminal;
         terminal.remark(words::end_of_hold(&self.node, is_ended) + self.suffix());
@@ -137,15 +133,23 @@ impl FencingTarget<'_> {
     /// # Errors
     /// If the Node can't be read or written, or that the command was interrupted.
     pub(crate) async fn remove_lost_label(&self) -> Result<(), Failure> {
-        match self.is_dry_run() {
-            true => Ok(()),
-            false => {
-                let removing = self.session.remove_held_label(&self.node, None);
-                self.interrupt
-                    .with_grace(async { Ok(removing.await?) })
-                    .await
-            }
+        let stays = self.remove_label(None).await?;
+        self.session.report_stays(&self.node, stays);
+        Ok(())
+    }
+
+    /// Removes the held label, before the hold `ending` is ended. Returns why something stays.
+    async fn remove_label(
+        &self,
+        ending: Option<&NodeLease>,
+    ) -> Result<Option<ProtectionError>, Failure> {
+        if self.is_dry_run() {
+            return Ok(None);
         }
+        let removing = self.session.remove_held_label(&self.node, ending);
+        self.interrupt
+            .with_grace(async { Ok(removing.await?) })
+            .await
     }
 
     /// The `failure` of a write, unless its result is unknown.
