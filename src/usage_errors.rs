@@ -190,9 +190,29 @@ pub(crate) fn of_parser(error: &clap::Error, line: &[OsString]) -> Lines {
     let message = text.split("\n\n").next().unwrap_or_default();
     let hint = match error.get(ContextKind::SuggestedValue) {
         Some(ContextValue::String(near)) => usage::did_you_mean(near),
-        _ => see_help_of(line),
+        _ => match variable_of(error, line) {
+            Some(variable) => usage::is_value_of(&variable),
+            None => see_help_of(line),
+        },
     };
     (message.trim_end().to_owned(), hint)
+}
+
+/// The variable with the invalid value, if its flag is not on `line`.
+fn variable_of(error: &clap::Error, line: &[OsString]) -> Option<String> {
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let flag = flag_name(argument);
+    let mut words = line.iter().map(|word| word.to_string_lossy());
+    if words.any(|word| word.starts_with(flag)) {
+        return None;
+    }
+    let (all, command) = (Cli::command(), command(line));
+    let of_command = command.iter().flat_map(Command::get_arguments);
+    let mut arguments = of_command.chain(all.get_arguments());
+    let argument = arguments.find(|it| it.get_long() == flag.strip_prefix("--"))?;
+    Some(argument.get_env()?.to_string_lossy().into_owned())
 }
 
 /// What to type for the missing value of `flag`.

@@ -3,7 +3,7 @@
 use clap::Args;
 use futures::join;
 use k8s_openapi::api::core::v1::Node;
-use other_tools::has_keys;
+use other_tools::{KeysOnNode, has_keys};
 use pod_safety::cluster::Reader;
 use policies::{Error, Installed, Manifest, Refusal};
 
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
     };
     let count = installed.objects.len();
     let (facts, question) =
-        words::uninstall(&session.place(), count, nodes.names.len(), nodes.locked);
+        words::uninstall(&session.place(), count, nodes.protected, nodes.locked);
     terminal.confirm(&facts, question, args.yes).await?;
     let mut deleted = 0;
     let result = remove_all(&session, &installed, &nodes, &mut deleted).await;
@@ -73,6 +73,8 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
 #[derive(Default)]
 struct NodesWithKeys {
     names: Vec<String>,
+    /// How many of them have more than the id of a lock that has ended.
+    protected: usize,
     /// How many locks stand, also on other Nodes.
     locked: usize,
 }
@@ -83,7 +85,10 @@ impl NodesWithKeys {
     /// # Errors
     /// If one of them can't be listed.
     async fn read(session: &Session<'_>) -> Result<Self, Failure> {
-        let with_keys = |node: Node| node.metadata.name.clone().filter(|_| has_keys(&node));
+        let with_keys = |node: Node| {
+            let name = node.metadata.name.clone().filter(|_| has_keys(&node))?;
+            Some((name, KeysOnNode::of(&node).is_some()))
+        };
         let reader = Reader::new(session.locks.requests().clone());
         let (names, leases) = join!(reader.select_nodes(with_keys), session.locks.list());
         let (names, leases) = (names?, leases?);
@@ -91,7 +96,11 @@ impl NodesWithKeys {
         let locked = leases.values().filter(|lease| lease.state(now).is_locked());
         Ok(Self {
             locked: locked.count(),
-            names,
+            protected: names
+                .iter()
+                .filter(|(_, is_protected)| *is_protected)
+                .count(),
+            names: names.into_iter().map(|(name, _)| name).collect(),
         })
     }
 

@@ -33,7 +33,7 @@ use crate::run::variables::HOLDER;
 use crate::run::{problems, program};
 use crate::signals::termination;
 use crate::words::change::dry_run_suffix;
-use crate::words::node_keys::unchecked;
+use crate::words::node_keys::CORDON_UNCHECKED;
 use crate::words::with::{NOT_RUN, With};
 
 pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
@@ -79,9 +79,8 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         let suffix = dry_run_suffix(args.write.dry_run);
         session.terminal.result(words.would() + suffix);
         let protection = args.protect.protection(args.take.strict);
-        let wanted = protection.as_ref().map(|it| (it.cordon, &it.opt_outs));
-        if let Some(words) = wanted.and_then(|(cordon, opt_outs)| unchecked(cordon, opt_outs)) {
-            session.terminal.remark(words);
+        if protection.is_some_and(|wanted| wanted.cordon) {
+            session.terminal.remark(CORDON_UNCHECKED);
         }
         return Ok(Code::DONE);
     }

@@ -138,11 +138,9 @@ impl<'a> LockReport<'a> {
         protection: Option<&'a Protection>,
     ) -> Result<Code, Failure> {
         if self.command.is_dry_run() {
-            let wanted = protection.map(|it| (it.cordon, &it.opt_outs));
-            if let Some(words) =
-                wanted.and_then(|(cordon, opt_outs)| node_keys::unchecked(cordon, opt_outs))
-            {
-                self.command.session.terminal.remark(words);
+            if protection.is_some_and(|wanted| wanted.cordon) {
+                let terminal = self.command.session.terminal;
+                terminal.remark(node_keys::CORDON_UNCHECKED);
             }
         } else {
             let changes = results.by_node.values().flatten().cloned().collect();

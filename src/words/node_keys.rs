@@ -1,7 +1,7 @@
 //! The outcome of writing the label, the cordon and the opt-outs of a lock, in words.
 
 use maintenance_lease::NodeLease;
-use other_tools::{Conflict, NodeKeys, OptOuts, tools};
+use other_tools::{Conflict, NodeKeys, tools};
 
 use super::hint_command::Program;
 use super::{machine, medik8s};
@@ -102,18 +102,9 @@ pub(crate) fn to_remove_left(
     format!("to remove what is left: `{command}`{right}")
 }
 
-/// What a dry run leaves out, besides the label of a hold.
-pub(crate) fn unchecked(cordon: bool, opt_outs: &OptOuts) -> Option<String> {
-    let what = match (cordon, *opt_outs != OptOuts::None) {
-        (true, true) => "opt-outs and a cordon",
-        (true, false) => "a cordon",
-        (false, true) => "opt-outs",
-        (false, false) => return None,
-    };
-    Some(format!(
-        "the lock would also set {what}, which this dry run does not check"
-    ))
-}
+/// Said in a dry run with a cordon, which fails without the right to patch Nodes.
+pub(crate) const CORDON_UNCHECKED: &str =
+    "the lock would also cordon the node, which this dry run does not check";
 
 /// What to do with locks whose nodes could not be cordoned.
 pub(crate) fn release_uncordoned(is_hold: bool, nodes: &[&str], program: &Program) -> String {

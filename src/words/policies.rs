@@ -93,14 +93,13 @@ pub(crate) fn uninstall(
             "{locked} nodes are locked or on hold. The locks stay, and so do their cordons, but other tools may work on the nodes."
         )),
     };
-    let facts = [
-        format!("{place}: {objects} objects"),
-        "Users will lose the rights that these roles gave them.".to_owned(),
-    ];
-    (
-        facts.into_iter().chain(of_nodes).chain(of_locks).collect(),
-        "Remove all of this?",
-    )
+    let rights = "Users will lose the rights that these roles gave them.".to_owned();
+    let facts = [format!("{place}: {objects} objects")]
+        .into_iter()
+        .chain((objects > 0).then_some(rights))
+        .chain(of_nodes)
+        .chain(of_locks);
+    (facts.collect(), "Remove all of this?")
 }
 
 /// What is left after an uninstallation that failed.
@@ -353,6 +352,33 @@ mod tests {
         let status = serde_json::from_value(status).expect("a status");
         let failure: Failure = ApiError::Status(Box::new(status)).into();
         lines(&failure, &Program::default(), None)
+    }
+
+    #[test]
+    fn without_objects_nobody_loses_a_right() {
+        let facts = |objects, nodes| uninstall("here", objects, nodes, 0).0;
+        assert_eq!(
+            facts(0, 1),
+            [
+                "here: 0 objects",
+                "The held label, its annotations and the opt-outs will be removed from 1 node."
+            ]
+        );
+        assert_eq!(
+            facts(9, 0),
+            [
+                "here: 9 objects",
+                "Users will lose the rights that these roles gave them."
+            ]
+        );
+    }
+
+    #[test]
+    fn the_right_that_ends_a_hold_depends_on_whose_it_is() {
+        let cause = "on hold by erin (API user erin)";
+        assert!(is_hold_of("erin", cause));
+        assert!(!is_hold_of("eri", cause));
+        assert!(!is_hold_of("bob", cause));
     }
 
     #[test]

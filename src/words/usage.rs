@@ -104,6 +104,11 @@ pub(crate) fn invalid_value(flag: &str, typed: &str, problem: &str) -> String {
     format!("{flag} {typed}: {problem}")
 }
 
+/// The invalid value is that of an environment variable.
+pub(crate) fn is_value_of(variable: &str) -> String {
+    format!("{variable} has this value: unset it, or set it to another")
+}
+
 pub(crate) fn how_powered_off(node: &str) -> String {
     format!("run `{NAME} fence {node} --powered-off=\"{NO_PROOF}\"`")
 }

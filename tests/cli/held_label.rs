@@ -355,7 +355,7 @@ fn of_a_lock_is_written_only_if_that_is_wanted() {
             let dry = [verb, &node, "--cordon", "-m", "why", "--dry-run=server"];
             let command = ["--", "true"].iter().filter(|_| verb == "with");
             let run = cluster.maint(dry).args(command).succeeds();
-            let said = "the lock would also set a cordon, which this dry run does not check";
+            let said = "the lock would also cordon the node, which this dry run does not check";
             assert!(run.stderr.contains(said), "{run}");
             assert_eq!(keys(cluster, &node), (false, false));
         }

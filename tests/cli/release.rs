@@ -494,7 +494,7 @@ fn all_locks_are_taken_over_after_one_question() {
         assert_snapshot!(cluster.maint(release).run(), @r#"
         $ kubectl maint release --all --force
         -- stderr
-        context [context], server [server], user [user]: release both nodes
+        context [context], server [server], user [user]: release all 2 nodes
           node/worker-2 is locked by bob@laptop since [time] until [time]: "disk"
         error: not confirmed: there is no terminal for a prompt
         hint: add --yes to confirm
@@ -505,7 +505,7 @@ fn all_locks_are_taken_over_after_one_question() {
         node/worker-1 released (dry run)
         node/worker-2 released (was locked by bob@laptop) (dry run)
         -- stderr
-        without --dry-run, this asks first: Release both nodes?
+        without --dry-run, this asks first: Release all 2 nodes?
         both nodes would be free (dry run)
         -- exit code 0
         ");

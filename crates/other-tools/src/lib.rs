@@ -1,7 +1,8 @@
 //! What other tools do to a node, and the keys on its Node that tell them to leave it alone.
 //!
-//! [`findings`] reads what they do. [`ProtectionWriter`] sets what a lock sets besides its Lease, and removes it at the end: on the Node
-//! with [`set_keys`] and [`remove_keys`], on the Machine of the Node, and as its medik8s Lease. [`NodeKeys`] is what there is on a Node.
+//! [`findings`] reads what they do. [`ProtectionWriter`] sets what a lock sets besides its Lease, and removes it at the end: on
+//! the Node with [`set_keys`] and [`remove_keys`], on the Machine of the Node, and as its medik8s Lease. [`NodeKeys`] is what
+//! there is on a Node.
 
 #![warn(missing_docs)]
 

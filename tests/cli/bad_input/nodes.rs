@@ -140,7 +140,7 @@ fn an_unknown_node_has_near_misses() {
         -- stderr
         Error from server (NotFound): nodes "wroker-2" not found
         neither node was acquired
-        hint: did you mean worker-2?
+        hint: wroker-2: did you mean worker-2?
         -- exit code 1
         "#);
     });

@@ -64,7 +64,7 @@ fn control_characters_in_a_holder() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: invalid value 'al\u{1b}[31mice' for '--holder <ID>': a holder identity must not have control characters, nor white space at its ends
-        hint: see `kubectl maint acquire --help`
+        hint: KUBECTL_MAINT_HOLDER has this value: unset it, or set it to another
         -- exit code 2
         ");
     });

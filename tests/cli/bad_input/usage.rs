@@ -193,7 +193,7 @@ fn a_holder_that_would_never_expire() {
     $ kubectl maint acquire worker-1
     -- stderr
     error: invalid value 'kubeadm:alice' for '--holder <ID>': a holder identity must not begin with "kubeadm": such a lock would never expire
-    hint: see `kubectl maint acquire --help`
+    hint: KUBECTL_MAINT_HOLDER has this value: unset it, or set it to another
     -- exit code 2
     "#);
     assert_snapshot!(cluster.maint(["release", "worker-1", "--holder", " alice"]).run(), @r#"
@@ -395,7 +395,7 @@ fn a_value_after_a_space_is_not_read_as_a_node() {
     // The value of another flag, and what follows --.
     for line in [
         "status server --state free",
-        "with worker-1 -- x --wait 10m",
+        "with worker-1 -- true --wait 10m",
     ] {
         let run = said(line);
         assert!(run.stderr.contains("was refused"), "{run}");
