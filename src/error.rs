@@ -8,7 +8,7 @@ mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use maintenance_lease::protocol::{LockId, Now};
+use maintenance_lease::protocol::{LockId, Now, Refusal};
 use maintenance_lease::{ApiError, Error, NodeLease, Refused};
 use other_tools::Finding;
 use pod_safety::Removed;
@@ -92,7 +92,6 @@ pub(crate) enum Failure {
     OtherTools {
         /// What they do to each node; `None`: the Node can't be read.
         nodes: Vec<(String, Option<Vec<Finding>>)>,
-        /// The time of the reads.
         now: Now,
     },
     /// Policies must not be changed in the current state of the cluster.
@@ -103,49 +102,31 @@ pub(crate) enum Failure {
     Hook(HookError),
     /// A write of a fencing got no answer, or the command did not wait for it.
     UnknownFencing {
-        /// The node.
         node: String,
-        /// The write.
         write: FencingWrite,
         /// Why there is no answer.
         why: Box<Failure>,
     },
     /// The deletion of an object got no answer, or the command did not wait for it.
     UnknownDeletion {
-        /// The object.
         target: Box<DeletionTarget>,
         /// Why there is no answer; `None`: it was not awaited.
         error: Option<ApiError>,
     },
     /// Ctrl-C while a node was locked for a deletion, with an unknown result.
     InterruptedLock {
-        /// The node.
         node: String,
         /// How long the lock would last.
         duration: Duration,
     },
     /// The Node can't be read.
-    Unread {
-        /// The node.
-        node: String,
-        /// Why.
-        why: Why,
-    },
+    Unread { node: String, why: Why },
     /// The Node kept changing, and nothing was written to it.
-    KeepsChanging {
-        /// The node.
-        node: String,
-    },
+    KeepsChanging { node: String },
     /// A write to the Node got no answer.
-    NoAnswer {
-        /// The node.
-        node: String,
-    },
+    NoAnswer { node: String },
     /// The Node was deleted during the operation.
-    NodeGone {
-        /// The node.
-        node: String,
-    },
+    NodeGone { node: String },
     /// A confirmation is needed, but nobody can be asked.
     Unconfirmed(Unconfirmed),
     /// The operator answered no.
@@ -153,13 +134,9 @@ pub(crate) enum Failure {
     /// Ctrl-C before a request was sent.
     Interrupted,
     /// Ctrl-C during a write with an unknown result: what would have happened to which node.
-    InterruptedWrite {
-        /// The node.
-        node: String,
-    },
+    InterruptedWrite { node: String },
     /// The wait timed out.
     TimedOut {
-        /// The node.
         node: String,
         /// For how long.
         waited: Duration,
@@ -167,31 +144,17 @@ pub(crate) enum Failure {
         obstacle: Option<Obstacle>,
     },
     /// The API server did not answer within the time limit of a wait.
-    Unanswered {
-        /// The time limit.
-        waited: Duration,
-    },
+    Unanswered { waited: Duration },
     /// The API server's time is needed and not known, because this machine was paused.
     UnknownTime,
     /// Checking all locks of a set took longer than they last.
-    TooSlow {
-        /// One of the nodes.
-        node: String,
-    },
+    TooSlow { node: String },
     /// A lock id belongs to another Lease than that of the node it was given for.
-    OtherLease {
-        /// The node.
-        node: String,
-        /// Whether the node has a Lease.
-        has_one: bool,
-    },
+    OtherLease { node: String, has_one: bool },
     /// This command acquired a lock that it must not keep, and could not release it.
     ReleaseFailed {
-        /// The node.
         node: String,
-        /// The acquisition.
         lock_id: Option<LockId>,
-        /// Why the release failed.
         cause: Box<Failure>,
     },
     /// A second Ctrl-C, which ended the command at once.
@@ -215,9 +178,7 @@ pub(crate) enum NothingFound {
     Labeled(String),
     /// Locks of the caller that this verb can change.
     Own {
-        /// The caller.
         caller: String,
-        /// The verb.
         verb: Verb,
         /// Whether the caller has locks for another verb.
         has_others: bool,
@@ -226,23 +187,12 @@ pub(crate) enum NothingFound {
     Object {
         /// Its namespace; `None` if it has none.
         namespace: Option<String>,
-        /// What.
         object: String,
     },
     /// A pod.
-    Pod {
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
-    },
+    Pod { namespace: String, name: String },
     /// Pods with these labels.
-    Pods {
-        /// Their namespace.
-        namespace: String,
-        /// The label selector.
-        selector: String,
-    },
+    Pods { namespace: String, selector: String },
 }
 
 /// Why nobody can be asked.
@@ -285,6 +235,21 @@ pub(crate) enum LockAfter {
 }
 
 impl Failure {
+    /// The same as `error`. But if the id of the lock that was `demanded` belongs to another Lease, no newer lock replaced it.
+    pub(crate) fn of_lock_id(error: Error, demanded: Option<&LockId>) -> Self {
+        if let (Error::Refused(refused), Some(id)) = (&error, demanded)
+            && refused.refusal == Refusal::ChangedHands
+            && let Some(lease) = &refused.lease
+            && lease.uid() != id.uid()
+        {
+            return Self::OtherLease {
+                node: refused.node.clone(),
+                has_one: true,
+            };
+        }
+        error.into()
+    }
+
     /// What is known of the node's lock after it.
     pub(crate) fn lock_after(&self) -> LockAfter {
         match self {
@@ -358,45 +323,31 @@ pub(crate) fn is_forbidden(error: &Error) -> bool {
     }
 }
 
-impl From<ConnectError> for Failure {
-    fn from(error: ConnectError) -> Self {
-        Self::Connect(error)
-    }
+macro_rules! from {
+    ($($error:ty => $variant:ident,)*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::$variant(error)
+            }
+        }
+    )*};
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::Lock(error)
-    }
+from! {
+    ConnectError => Connect,
+    Error => Lock,
+    FencingRefusal => Fencing,
+    HookError => Hook,
+    InputError => Input,
+    NothingFound => NothingFound,
+    ProgramError => Program,
+    anyhow::Error => Unexpected,
+    policies::Refusal => Policies,
 }
 
 impl From<ApiError> for Failure {
     fn from(error: ApiError) -> Self {
         Self::Lock(Error::Api(error))
-    }
-}
-
-impl From<InputError> for Failure {
-    fn from(error: InputError) -> Self {
-        Self::Input(error)
-    }
-}
-
-impl From<NothingFound> for Failure {
-    fn from(nothing: NothingFound) -> Self {
-        Self::NothingFound(nothing)
-    }
-}
-
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Self {
-        Self::Unexpected(error)
-    }
-}
-
-impl From<FencingRefusal> for Failure {
-    fn from(refusal: FencingRefusal) -> Self {
-        Self::Fencing(refusal)
     }
 }
 
@@ -406,23 +357,5 @@ impl From<policies::Error> for Failure {
             policies::Error::Api(error) => error.into(),
             policies::Error::Refused(refusal) => refusal.into(),
         }
-    }
-}
-
-impl From<policies::Refusal> for Failure {
-    fn from(refusal: policies::Refusal) -> Self {
-        Self::Policies(refusal)
-    }
-}
-
-impl From<ProgramError> for Failure {
-    fn from(error: ProgramError) -> Self {
-        Self::Program(error)
-    }
-}
-
-impl From<HookError> for Failure {
-    fn from(error: HookError) -> Self {
-        Self::Hook(error)
     }
 }

@@ -149,7 +149,7 @@ async fn release(
         Err(Error::Refused(refused)) if refused.refusal == Refusal::OwnHold => {
             return end_own_hold(args, session, *refused).await;
         }
-        change => change?,
+        change => change.map_err(|error| Failure::of_lock_id(error, demanded))?,
     };
     session.report_stays(&node, stays);
     let never_locked = change.done == Done::AlreadyFree && change.lease.is_none();

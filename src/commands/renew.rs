@@ -89,7 +89,8 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
     };
     let (locks, options, command, ids) = (&session.locks, &options, &command, ids.as_ref());
     let renew = |Target { node, seen }| async move {
-        let options = match ids.and_then(|ids| ids.of_node(&node)) {
+        let demanded = ids.and_then(|ids| ids.of_node(&node));
+        let options = match demanded {
             Some(id) => &options.clone().lock_id(id.clone()),
             None => options,
         };
@@ -101,7 +102,7 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
                 Err(Error::Refused(refused).into())
             }
             result => {
-                let change = result?;
+                let change = result.map_err(|error| Failure::of_lock_id(error, demanded))?;
                 if !command.is_dry_run() {
                     session.update_node(&change).await;
                 }

@@ -26,9 +26,7 @@ pub(crate) fn lines(
         (_, Stage::NotStarted) => "the command was not run",
         (_, Stage::Ended) => "the command has ended",
         // The supervisor enforces the time limit and may have acted before this process did.
-        (LostBy::Expiry, Stage::Running) => {
-            "the command was or will be ended before the lock expires"
-        }
+        (LostBy::Expiry, Stage::Running) => "the command is ended before the lock expires",
         (_, Stage::Running) => "the command is being ended",
     };
     if is_own_release(lost, before) {
@@ -240,7 +238,7 @@ mod tests {
         for (stage, command) in [
             (
                 Stage::Running,
-                "the command was or will be ended before the lock expires",
+                "the command is ended before the lock expires",
             ),
             (Stage::Ended, "the command has ended"),
         ] {

@@ -452,3 +452,22 @@ fn a_lease_of_years_is_renewed_for_as_long_as_maintenance_may_take() {
         assert_eq!(*duration, json!(3600));
     });
 }
+
+#[test]
+fn the_lock_id_of_another_node_is_called_so() {
+    on_one("renew-other-id", |cluster| {
+        let [first, second] = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        let acquired = cluster.maint(["acquire", &first, "-o", "lock-id"]);
+        let acquired = acquired.succeeds();
+        let id = acquired.stdout.trim_end();
+        cluster.maint(["acquire", &second]).succeeds();
+        for verb in ["renew", "release"] {
+            let run = cluster.maint([verb, &second, "--lock-id", id]).run();
+            let said = format!(
+                "error: the lock id does not match the Lease of node/{second}: it is for another node or for a deleted Lease\n"
+            );
+            assert!(run.stderr.starts_with(&said), "{run}");
+            assert_eq!(run.code, 3, "{run}");
+        }
+    });
+}

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use http::Method;
 use insta::assert_snapshot;
 use rustix::process::Signal;
+use serde_json::json;
 
 use crate::support::{LABELLING, Stage, Treatment};
 
@@ -223,4 +224,25 @@ fn a_hold_that_somebody_takes_meanwhile_keeps_no_node_fenced() {
     assert!(!stage.is_tainted(&node));
     let holder = stage.holder(&node);
     assert_eq!(holder.as_deref(), Some("kubeadm:mallory@laptop"));
+}
+
+/// Only the waiting ends.
+#[test]
+fn a_node_that_is_fenced_stays_so_after_an_interrupt() {
+    let (stage, node) = Stage::with_unreachable_node("stays-fenced");
+    let mut pod = stage.pod("stays", &node);
+    pod["metadata"]["finalizers"] = json!(["example.com/backup"]);
+    stage.create(&[stage.namespace(), pod]);
+    let running = stage
+        .maint(["fence", &node, "--powered-off=dark"])
+        .args(["--accept-risk=no-owner", "-m", "it can go"])
+        .until_it_says("waiting for 1 pod");
+    running.interrupt();
+    let run = running.ends();
+    let said = format!(
+        "node/{node} stays fenced; see what is left with `kubectl maint status --pods {node}`\nerror: interrupted\n"
+    );
+    assert!(run.stderr.ends_with(&said), "{run}");
+    assert_eq!(run.code, 130, "{run}");
+    assert!(stage.record(&node).is_some() && stage.is_tainted(&node));
 }

@@ -168,7 +168,8 @@ fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
     assert!(before_hold.contains(&said_first), "{run}");
     let name = format!("{}/db-0", stage.own());
     let told = format!(
-        "{name} does not run again yet: Volume {} (claim db) can only be used on node/{unreachable} (not ready).\n",
+        "{name} does not run again yet: Volume {} (claim db) can only be used on node/{unreachable} (not ready). \
+         Its scheduler, default-scheduler, has not reported on it yet: check that it runs.\n",
         stage.name("db")
     );
     assert!(run.stderr.contains(&told), "{run}");

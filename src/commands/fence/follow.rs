@@ -24,6 +24,19 @@ impl FenceRun<'_> {
         observed: &Observed,
         timeout: &mut Timeout,
     ) -> Result<(), Failure> {
+        let followed = self.follow_removal(observed, timeout).await;
+        if let Err(Failure::Interrupted) = followed {
+            let stays = fencing::stays_fenced(&self.target.node, self.target.program());
+            self.target.session.terminal.remark(stays);
+        }
+        followed
+    }
+
+    async fn follow_removal(
+        &mut self,
+        observed: &Observed,
+        timeout: &mut Timeout,
+    ) -> Result<(), Failure> {
         let target = self.target;
         let taint = &observed.evidence.state.out_of_service;
         let remains = target.follow(taint, timeout).await?;

@@ -30,7 +30,8 @@ pub(crate) use self::progress::{
 };
 pub(crate) use self::refusal::refusal;
 pub(crate) use self::remains::{
-    count, counts, kubelet_state_unknown, left, nothing_left, remaining_pods, tolerating, unsure,
+    count, counts, kubelet_state_unknown, left, nothing_left, remaining_pods, stays_fenced,
+    tolerating, unsure,
 };
 pub(crate) use self::replacements::{
     awaiting_replacements, back, gone_before, not_back, still_not_back,

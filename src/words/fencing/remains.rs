@@ -26,6 +26,14 @@ pub(crate) fn nothing_left(node: &str) -> String {
     format!("node/{node}: nothing is left to evict or detach")
 }
 
+/// Nobody waits any longer until nothing is left of `node`.
+pub(crate) fn stays_fenced(node: &str, program: &Program) -> String {
+    format!(
+        "node/{node} stays fenced; see what is left with `{}`",
+        program.run(format_args!("status --pods {node}"))
+    )
+}
+
 /// It is unknown whether the kubelet of `node` is alive again.
 pub(crate) fn kubelet_state_unknown(node: &str, why: &str) -> String {
     format!(

@@ -161,7 +161,7 @@ fn it_does_not_outlive_the_lease_of_a_stopped_wrapper() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'trap '\'''\'' TERM; echo $$; setsid /bin/sh -c '\''echo $$; while :; do sleep 1000; done'\'' & while :; do sleep 1000; done'
         lease/worker-1 created
-        error: lost the lock on node/worker-1 (the command was or will be ended before the lock expires): it was not renewed in time. Either its Lease was edited, or this process or machine was paused
+        error: lost the lock on node/worker-1 (the command is ended before the lock expires): it was not renewed in time. Either its Lease was edited, or this process or machine was paused
         hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);

@@ -183,7 +183,7 @@ fn because_the_server_does_not_answer() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: lost the lock on node/worker-1 (the command was or will be ended before the lock expires): it could not be renewed in time (Unable to connect to the server: no answer within 2.7s (request canceled))
+        error: lost the lock on node/worker-1 (the command is ended before the lock expires): it could not be renewed in time (Unable to connect to the server: no answer within 2.7s (request canceled))
         hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
@@ -202,7 +202,7 @@ fn also_for_who_does_not_listen() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'trap '\'''\'' TERM; echo at work; while :; do sleep 1000; done'
         lease/worker-1 created
-        error: lost the lock on node/worker-1 (the command was or will be ended before the lock expires): it could not be renewed in time (Unable to connect to the server: no answer within 2.7s (request canceled))
+        error: lost the lock on node/worker-1 (the command is ended before the lock expires): it could not be renewed in time (Unable to connect to the server: no answer within 2.7s (request canceled))
         hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
@@ -223,7 +223,7 @@ fn because_its_credential_plugin_hangs() {
             "{run}"
         );
         let lost = format!(
-            "error: lost the lock on node/{node} (the command was or will be ended before the lock expires): it could not be renewed in time ("
+            "error: lost the lock on node/{node} (the command is ended before the lock expires): it could not be renewed in time ("
         );
         assert!(run.stderr.contains(&lost), "{run}");
         // It ends with the command, and not when it pleases.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{
+    Namespace, PersistentVolume, PersistentVolumeClaim, Pod, PodCondition,
+};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use maintenance_lease::protocol::Now;
@@ -141,6 +143,7 @@ pub fn diagnose_pod(evidence: &PodEvidence, now: Now) -> Diagnosis {
             }
             scheduling(&mut found, pod);
             volumes(&mut found, evidence, now);
+            found.extend(no_scheduler(pod));
             found.extend(waiting::failing(pod));
             if found.reasons.is_empty() {
                 warning(&mut found, evidence);
@@ -221,13 +224,7 @@ fn unfinished(pod: &Pod) -> Reason {
 
 /// Adds what the scheduler says of a pod without a node.
 fn scheduling(found: &mut Diagnosis, pod: &Pod) {
-    let conditions = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.conditions.as_deref());
-    let mut conditions = conditions.unwrap_or_default().iter();
-    let scheduled = conditions.find(|one| one.type_ == "PodScheduled");
-    let refused = scheduled.filter(|one| one.status == "False");
+    let refused = scheduled(pod).filter(|one| one.status == "False");
     let gates = pod
         .spec
         .as_ref()
@@ -241,13 +238,23 @@ fn scheduling(found: &mut Diagnosis, pod: &Pod) {
         found.push(Reason::Gated { gates });
     } else if let Some(message) = refused.and_then(|condition| condition.message.clone()) {
         found.push(Reason::Unschedulable { message });
-    } else if scheduled.is_none() && node_name(pod).is_empty() {
-        let spec = pod.spec.as_ref();
-        let scheduler = spec.and_then(|spec| spec.scheduler_name.clone());
-        found.push(Reason::NoScheduler {
-            scheduler: scheduler.unwrap_or_default(),
-        });
     }
+}
+
+/// That no scheduler has reported on a pod without a node. It may just be slow, so that other reasons come first.
+fn no_scheduler(pod: &Pod) -> Option<Reason> {
+    let spec = pod.spec.as_ref()?;
+    let gates = spec.scheduling_gates.as_ref();
+    let is_gated = gates.is_some_and(|gates| !gates.is_empty());
+    let is_unseen = scheduled(pod).is_none() && node_name(pod).is_empty() && !is_gated;
+    is_unseen.then(|| Reason::NoScheduler {
+        scheduler: spec.scheduler_name.clone().unwrap_or_default(),
+    })
+}
+
+fn scheduled(pod: &Pod) -> Option<&PodCondition> {
+    let conditions = pod.status.as_ref()?.conditions.as_deref()?;
+    conditions.iter().find(|one| one.type_ == "PodScheduled")
 }
 
 /// Adds why a pod that has not started does not get its volumes.
