@@ -33,7 +33,6 @@ use crate::run::variables::HOLDER;
 use crate::run::{problems, program};
 use crate::signals::termination;
 use crate::words::change::dry_run_suffix;
-use crate::words::node_keys::CORDON_UNCHECKED;
 use crate::words::with::{NOT_RUN, With};
 
 pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
@@ -75,13 +74,11 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         command: &args.command,
     };
     let session = &command.session;
+    let protection = args.protect.protection(args.take.strict);
     if command.is_dry_run() {
         let suffix = dry_run_suffix(args.write.dry_run);
         session.terminal.result(words.would() + suffix);
-        let protection = args.protect.protection(args.take.strict);
-        if protection.is_some_and(|wanted| wanted.cordon) {
-            session.terminal.remark(CORDON_UNCHECKED);
-        }
+        session.report_unchecked(protection.as_ref());
         return Ok(Code::DONE);
     }
     let held = tokio::select! {
@@ -92,7 +89,6 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
             return Err(Failure::Interrupted);
         }
     };
-    let protection = args.protect.protection(args.take.strict);
     let protected = tokio::select! {
         biased;
         () = &mut interrupt => Err(Failure::Interrupted),

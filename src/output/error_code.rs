@@ -2,11 +2,10 @@
 
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{ApiError, Error};
-use pod_safety::fencing::steps;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::{Failure, FencingRefusal, HookError};
+use crate::error::{Failure, HookError, Kind};
 
 /// Why a command failed for an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -84,12 +83,12 @@ impl ErrorCode {
             Failure::Connect(_) | Failure::UnknownTime => Self::Unavailable,
             Failure::NothingFound(_) | Failure::NodeGone { .. } => Self::NotFound,
             Failure::Policies(policies::Refusal::Unknown { .. }) => Self::Unknown,
-            Failure::Fencing(FencingRefusal::Fence {
-                why: steps::Refusal::LockLost,
-                ..
-            }) => Self::Lost,
-            Failure::Fencing(FencingRefusal::StillReports { .. }) => Self::TimedOut,
-            Failure::Fencing(_) | Failure::OtherTools { .. } | Failure::Policies(_) => Self::Unsafe,
+            Failure::Fencing(_) => match failure.kind(None) {
+                Kind::Lost => Self::Lost,
+                Kind::TimedOut => Self::TimedOut,
+                _ => Self::Unsafe,
+            },
+            Failure::OtherTools { .. } | Failure::Policies(_) => Self::Unsafe,
             Failure::Unconfirmed(_) | Failure::Declined => Self::NotConfirmed,
             Failure::Hook(error) => match error {
                 HookError::Running { .. } => Self::HookRunning,
@@ -179,11 +178,11 @@ fn of_api(error: &ApiError) -> ErrorCode {
 mod tests {
     use std::time::Duration;
 
-    use pod_safety::fencing::Watched;
+    use pod_safety::fencing::{Watched, steps};
     use serde_json::json;
 
     use super::*;
-    use crate::error::Kind;
+    use crate::error::FencingRefusal;
 
     #[test]
     fn a_fencing_that_timed_out_or_lost_its_lock_says_so_as_its_exit_code_does() {

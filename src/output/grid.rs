@@ -75,14 +75,16 @@ impl Grid {
         }
     }
 
-    /// Leaves out the column at `index` if these first rows are too wide for the terminal.
-    pub(crate) fn leave_out(&mut self, index: usize, cells: &[Vec<String>]) -> bool {
-        let rows: Vec<Vec<String>> = self.headers().into_iter().chain(cells.to_vec()).collect();
-        let is_too_wide = self.widths.is_none() && self.fitting(&widest(&rows)).is_none();
+    /// Leaves out the column at `index`, here and in these first rows, if they are too wide for the terminal. Returns whether
+    /// it did.
+    pub(crate) fn leave_out(&mut self, index: usize, rows: &mut [Vec<String>]) -> bool {
+        let headers = self.headers().into_iter();
+        let widest = widest(&headers.chain([widest(rows)]).collect::<Vec<_>>());
+        let is_too_wide = self.widths.is_none() && self.fitting(&widest).is_none();
         if is_too_wide {
             self.columns.remove(index);
-            if let Some(typical) = &mut self.typical {
-                typical.remove(index);
+            for row in self.typical.iter_mut().chain(rows) {
+                row.remove(index);
             }
         }
         is_too_wide

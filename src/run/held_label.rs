@@ -80,6 +80,13 @@ impl<'a> Session<'a> {
         written.into_iter().flatten().collect()
     }
 
+    /// Says in a dry run what it leaves out of what is `wanted`, and what could fail.
+    pub(crate) fn report_unchecked(&self, wanted: Option<&Protection>) {
+        if wanted.is_some_and(|wanted| wanted.cordon) {
+            self.terminal.remark(node_keys::CORDON_UNCHECKED);
+        }
+    }
+
     /// Moves the end in the labels of the locks in `held` whenever they are renewed.
     pub(crate) async fn follow_ends(&self, held: &[HeldLease]) -> Infallible {
         let writer = self.protection();

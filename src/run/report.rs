@@ -138,10 +138,7 @@ impl<'a> LockReport<'a> {
         protection: Option<&'a Protection>,
     ) -> Result<Code, Failure> {
         if self.command.is_dry_run() {
-            if protection.is_some_and(|wanted| wanted.cordon) {
-                let terminal = self.command.session.terminal;
-                terminal.remark(node_keys::CORDON_UNCHECKED);
-            }
+            self.command.session.report_unchecked(protection);
         } else {
             let changes = results.by_node.values().flatten().cloned().collect();
             self.node_keys = Some(NodeKeysToWrite {

@@ -242,12 +242,7 @@ pub(crate) fn rule(
     let message = format!("{failed}: a policy refused it: {} ({code})", escape(cause));
     (
         message,
-        Some(match request {
-            Some(request) if code == "maint-unhold-right" && is_hold_of(request.caller, cause) => {
-                missing_right::right("hold")
-            }
-            _ => advice((code, cause), lacks_right, &node, verb, program),
-        }),
+        Some(advice((code, cause), lacks_right, &node, request, program)),
     )
 }
 
@@ -268,10 +263,10 @@ fn advice(
     (code, cause): (&str, &str),
     lacks_right: bool,
     node: &str,
-    verb: Option<Verb>,
+    request: Option<RequestContext<'_>>,
     program: &Program,
 ) -> String {
-    match (code, verb) {
+    match (code, request.map(|request| request.verb)) {
         ("maint-live-lock", Some(Verb::Acquire | Verb::With)) => format!(
             "try again after that time; if it has passed, compare the clocks with `{}`",
             program.run("doctor")
@@ -312,6 +307,11 @@ fn advice(
                 ),
                 _ => ask,
             }
+        }
+        ("maint-unhold-right", _)
+            if request.is_some_and(|request| is_hold_of(request.caller, cause)) =>
+        {
+            missing_right::right("hold")
         }
         ("maint-unhold-right", _) => {
             format!(

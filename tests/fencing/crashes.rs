@@ -154,9 +154,7 @@ fn after_a_crash_between_hook_and_record_the_hook_is_run_again() {
 #[test]
 fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
     let (stage, node) = Stage::with_unreachable_node("message-crash");
-    let mut pod = stage.pod("stays", &node);
-    pod["metadata"]["finalizers"] = json!(["example.com/backup"]);
-    stage.create(&[stage.namespace(), pod]);
+    stage.create_pod_that_stays(&node);
     let running = stage
         .maint(["fence", &node, "--powered-off=dark"])
         .args(["--accept-risk=no-owner", "-m", "it can go"])

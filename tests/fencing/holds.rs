@@ -255,9 +255,7 @@ fn a_hold_that_was_taken_over_and_ended_during_the_hook_leaves_no_proof() {
 #[test]
 fn a_hold_that_ends_while_fence_waits_is_reported() {
     let (stage, node) = Stage::with_unreachable_node("ended-waiting");
-    let mut pod = stage.pod("stays", &node);
-    pod["metadata"]["finalizers"] = serde_json::json!(["example.com/backup"]);
-    stage.create(&[stage.namespace(), pod]);
+    stage.create_pod_that_stays(&node);
     let fence = || {
         stage
             .maint(["fence", &node, "--powered-off=dark", "--timeout=10s"])

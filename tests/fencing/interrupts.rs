@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use http::Method;
 use insta::assert_snapshot;
 use rustix::process::Signal;
-use serde_json::json;
 
 use crate::support::{LABELLING, Stage, Treatment};
 
@@ -230,9 +229,7 @@ fn a_hold_that_somebody_takes_meanwhile_keeps_no_node_fenced() {
 #[test]
 fn a_node_that_is_fenced_stays_so_after_an_interrupt() {
     let (stage, node) = Stage::with_unreachable_node("stays-fenced");
-    let mut pod = stage.pod("stays", &node);
-    pod["metadata"]["finalizers"] = json!(["example.com/backup"]);
-    stage.create(&[stage.namespace(), pod]);
+    stage.create_pod_that_stays(&node);
     let running = stage
         .maint(["fence", &node, "--powered-off=dark"])
         .args(["--accept-risk=no-owner", "-m", "it can go"])

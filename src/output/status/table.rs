@@ -240,13 +240,20 @@ impl Table {
 
     /// Some rows, after the headers if these are the first rows. If a terminal is too narrow for those, the ages are left out.
     pub(crate) fn rows(&mut self, views: &[View<'_>], now: Now) -> Rows {
+        let row = |view: &View<'_>| {
+            let cells = self.columns.iter();
+            cells
+                .map(|column| column.cell(view, &self.labels, self.is_brief, now))
+                .collect()
+        };
+        let mut rows: Vec<Vec<String>> = views.iter().map(row).collect();
         if let Some(age) = self.columns.iter().position(|&it| it == Column::Age)
             && self.is_brief
-            && self.grid.leave_out(age, &self.cells(views, now))
+            && self.grid.leave_out(age, &mut rows)
         {
             self.columns.remove(age);
         }
-        let lines = self.grid.rows(self.cells(views, now)).into_iter();
+        let lines = self.grid.rows(rows).into_iter();
         let mut lines: Vec<Line> = lines
             .map(|text| Line {
                 text,
@@ -257,16 +264,6 @@ impl Table {
             line.is_alarming = self.columns.iter().any(|column| column.alarms(view));
         }
         Rows { lines }
-    }
-
-    fn cells(&self, views: &[View<'_>], now: Now) -> Vec<Vec<String>> {
-        let row = |view: &View<'_>| {
-            let cells = self.columns.iter();
-            cells
-                .map(|column| column.cell(view, &self.labels, self.is_brief, now))
-                .collect()
-        };
-        views.iter().map(row).collect()
     }
 }
 

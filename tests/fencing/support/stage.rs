@@ -211,6 +211,13 @@ impl Stage {
         })
     }
 
+    /// Creates a pod on `node` that stays when it is deleted, and the namespace of the test.
+    pub(crate) fn create_pod_that_stays(&self, node: &str) {
+        let mut pod = self.pod("stays", node);
+        pod["metadata"]["finalizers"] = json!(["example.com/backup"]);
+        self.create(&[self.namespace(), pod]);
+    }
+
     pub(crate) fn patch(&self, kind: &str, name: &str, patch: &Value) {
         let patch = patch.to_string();
         self.kubectl(&["patch", kind, name, "--type=merge", "-p", &patch]);
