@@ -21,8 +21,7 @@ use self::cross::CrossCompiler;
 pub(crate) use self::cross::path as program_path;
 pub(crate) use self::package::{Archive, LEASE_ELECT, PLUGIN, Package, VERSION, root, sha256};
 use self::platform::Platform;
-pub(crate) use self::smoke_test::Required;
-use self::smoke_test::SmokeTest;
+pub(crate) use self::smoke_test::{Required, SmokeTest};
 use crate::output::print;
 
 /// Build the release archives and the krew manifest

@@ -6,10 +6,12 @@ use std::process::Command;
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
-use control_plane::{Binary, OLDEST_KUBERNETES_VERSION};
+use control_plane::{Binary, OLDEST_KUBERNETES_VERSION, target_dir};
 
 use crate::cargo::{cargo, run};
 use crate::control_plane::{ensure_built, missing};
+use crate::dist::platform::Platform;
+use crate::dist::{PLUGIN, Required, SmokeTest};
 use crate::memory;
 use crate::output::print;
 use crate::previous::build_plugin_of;
@@ -90,6 +92,7 @@ impl Arguments {
             variables.push((ALL_ON_REAL, "1".into()));
         }
         let tested = self.run_programs(programs, &variables, &[]);
+        let tested = tested.and(smoke_test());
         let mut examples = cargo(&["test", "--workspace", "--doc"]);
         if self.quiet {
             examples.args(["--", "--quiet"]);
@@ -145,4 +148,10 @@ impl Arguments {
         let variables = [("POLICY_PREVIOUS_PLUGIN", plugin.into())];
         self.run_programs(programs, &variables, &["--ignored", "neighbors::"])
     }
+}
+
+/// Runs the plugin that was built for the tests as a release runs each of its plugins.
+fn smoke_test() -> Result<()> {
+    let plugin = target_dir().join("debug").join(PLUGIN.program);
+    SmokeTest::start(Required::All)?.run_program(&plugin, Platform::here())
 }

@@ -57,8 +57,8 @@ struct Runner {
     /// The command line: the program itself, or an emulator with the program as its argument.
     command: Vec<PathBuf>,
     wine_prefix: Option<PathBuf>,
-    /// Whether the program can start itself again, as `with` does on Linux.
-    can_start_itself: bool,
+    /// Whether it runs `with`. qemu-user does not: it has no sub-reaper.
+    has_with: bool,
 }
 
 impl SmokeTest {
@@ -98,7 +98,11 @@ impl SmokeTest {
         self.run_program(&target.join(platform.executable(PLUGIN.program)), platform)
     }
 
-    fn run_program(&self, program: &Path, platform: Platform) -> Result<()> {
+    /// Runs this plugin, built for `platform`.
+    ///
+    /// # Errors
+    /// As `run`.
+    pub(crate) fn run_program(&self, program: &Path, platform: Platform) -> Result<()> {
         let runner = match self.runner(program, platform)? {
             Ok(runner) => runner,
             Err(obstacle) => return self.required.skip(platform, "the plugin", obstacle),
@@ -121,7 +125,8 @@ impl SmokeTest {
         let direct = Runner {
             command: vec![program.clone()],
             wine_prefix: None,
-            can_start_itself: true,
+            // binfmt_misc may run programs for another processor.
+            has_with: platform.os() != "linux" || platform == Platform::here(),
         };
         if succeeds(direct.command().args(["version", "--client"])) {
             return Ok(Ok(direct));
@@ -137,7 +142,7 @@ impl SmokeTest {
                 let runner = qemu.map(|qemu| Runner {
                     command: vec![qemu.into(), program],
                     wine_prefix: None,
-                    can_start_itself: false,
+                    has_with: false,
                 });
                 runner.ok_or("qemu-user is not installed")
             }
@@ -147,7 +152,7 @@ impl SmokeTest {
                 let runner = has_dll.then(|| Runner {
                     command: vec!["wine".into(), program],
                     wine_prefix: Some(prefix),
-                    can_start_itself: true,
+                    has_with: true,
                 });
                 runner.ok_or("this wine is too old: it has no bcryptprimitives.dll")
             }
@@ -206,7 +211,7 @@ impl SmokeTest {
         check(&bob, from_list, 3, "smoke-test")?;
         let release = ["release", NODE, "--holder", "smoke-test"];
         check(&release, from_list, 0, "released")?;
-        if runner.can_start_itself {
+        if runner.has_with {
             let shell: &[_] = match windows {
                 true => &["cmd", "/c", "echo %MAINT_NODE%& exit 42"],
                 false => &["sh", "-c", "echo $MAINT_NODE; exit 42"],
@@ -214,11 +219,11 @@ impl SmokeTest {
             let with = [&["with", NODE, "--quiet", "--"], shell].concat();
             check(&with, from_list, 42, NODE)?;
             let missing = ["with", NODE, "--", "no-such-program"];
-            check(&missing, from_list, 127, "error: failed to run")?;
+            check(&missing, from_list, 127, "error: cannot run")?;
         } else {
-            let obstacle = "binfmt_misc is not set up for qemu";
-            self.required
-                .skip(platform, "`with` of the plugin", obstacle)?;
+            print(format_args!(
+                "warning: `with` of the plugin for {platform} was not run: qemu-user has no sub-reaper"
+            ));
         }
         check(&["status", NODE], from_list, 0, "Free")
     }
