@@ -209,7 +209,7 @@ fn of_locks(
         }
         (Error::MissingRight { right, source }, _) => (
             escape(&source.to_string()),
-            Some(missing_right::permission(right, program)),
+            Some(missing_right::permission(right)),
         ),
         // Each of these commands writes many kinds of objects.
         (Error::Api(source), _)

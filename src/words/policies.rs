@@ -50,6 +50,10 @@ pub(crate) fn effect(mode: Mode) -> &'static str {
     }
 }
 
+/// The groups of the installed roles, the first in full.
+const GROUPS: &str =
+    "kubectl-maint:viewers, :users, :holders, :fencers, :operators and :administrators";
+
 /// What to do after an installation.
 pub(crate) fn after_install(is_new: bool, is_off: bool, program: &Program) -> Option<String> {
     match (is_new, is_off) {
@@ -58,8 +62,7 @@ pub(crate) fn after_install(is_new: bool, is_off: bool, program: &Program) -> Op
             program.run("enforce audit")
         )),
         (true, false) => Some(format!(
-            "the policies are in audit mode and refuse nothing. Put people into the groups {}, then run `{}`",
-            missing_right::all_groups(),
+            "the policies are in audit mode and refuse nothing. Put people into the groups {GROUPS}, then run `{}`",
             program.run("enforce warn")
         )),
         (false, false) => None,

@@ -230,7 +230,8 @@ fn fencers_have_the_rights_and_users_see_which_are_missing() {
     let hook = ["fence", &node, "--", "touch", ran.to_str().expect("a path")];
     let run = stage.maint(fence).kubeconfig(&user).run();
     assert_eq!(run.code, 1, "{run}");
-    let message = "hint: ask an administrator for permission to list pods; the group kubectl-maint:fencers has it\n";
+    let message =
+        "hint: ask an administrator for permission to list pods; deploy/rbac.yaml has the roles\n";
     assert!(run.stderr.contains(message), "{run}");
     let pods = Rule::new("", &["pods"], &["list"]);
     stage.plane.grant("uma", &[pods]).expect("rights");
@@ -258,7 +259,7 @@ fn fencers_have_the_rights_and_users_see_which_are_missing() {
     Warning: node/worker-1 is on hold without the held label: Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
     node/worker-1: fencing hold ended
     Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
-    hint: ask an administrator for permission to patch nodes; the group kubectl-maint:fencers has it
+    hint: ask an administrator for permission to patch nodes; deploy/rbac.yaml has the roles
     -- exit code 1
     "#);
     stage.is_untouched(&node);

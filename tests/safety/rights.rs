@@ -144,12 +144,8 @@ fn without_the_right_to_read_the_target_the_right_is_named() {
         ] {
             let run = fixture.cluster.maint(words).kubeconfig(&user).run();
             assert_eq!(run.code, 1, "{run}");
-            let group = match right.ends_with("nodes") {
-                true => "viewers",
-                false => "operators",
-            };
             let hint = format!(
-                "hint: ask an administrator for permission to {right}; the group kubectl-maint:{group} has it\n"
+                "hint: ask an administrator for permission to {right}; deploy/rbac.yaml has the roles\n"
             );
             assert!(run.stderr.ends_with(&hint), "{run}");
         }

@@ -106,7 +106,7 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
                 "cannot fence node/{node}: unknown whether its kubelet is alive: {}",
                 escape(&why.to_string())
             ),
-            unknown_hint(node, why, program),
+            unknown_hint(node, why),
         ),
         // The command reports it as a failure of a hook.
         HookRunning(_) => (
@@ -205,12 +205,12 @@ fn not_called_unreachable(
 }
 
 /// What to do if it is unknown whether `node` is alive, because of `why`.
-fn unknown_hint(node: &str, why: &Why, program: &Program) -> String {
+fn unknown_hint(node: &str, why: &Why) -> String {
     match why {
         Why::Inconclusive(_) => {
             format!("set the clock of node/{node}, and check that its kubelet runs")
         }
-        Why::Forbidden(right) => missing_right::permission(right, program),
+        Why::Forbidden(right) => missing_right::permission(right),
         Why::NoAnswer(_) | Why::NotRead => RETRY.to_owned(),
     }
 }
@@ -245,7 +245,7 @@ fn unfence_refused(
                 "cannot unfence node/{node}: unknown whether its kubelet is alive: {}",
                 escape(&why.to_string())
             ),
-            unknown_hint(node, why, program),
+            unknown_hint(node, why),
         ),
         unfencing::Refusal::Unrecorded => (
             format!(
