@@ -78,7 +78,13 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     if command.is_dry_run() {
         let suffix = dry_run_suffix(args.write.dry_run);
         session.terminal.result(words.would() + suffix);
-        session.report_unchecked(protection.as_ref());
+        if let Some(wanted) = &protection {
+            let (dry_run, parallel) = (args.write.dry_run, changing.nodes.parallel);
+            let checking = session.check_protection(&changes, wanted, dry_run, parallel);
+            checking
+                .await
+                .map_or(Ok(()), |kind| Err(Failure::Reported(kind)))?;
+        }
         return Ok(Code::DONE);
     }
     let held = tokio::select! {

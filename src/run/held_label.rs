@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use futures::{StreamExt as _, stream};
-use maintenance_lease::{Change, Done, Error, HeldLease, NodeLease, PROTECTION};
+use maintenance_lease::{Change, Done, DryRun, Error, HeldLease, NodeLease, PROTECTION};
 use other_tools::{
     KeysCleared, KeysRemoved, LeftBehind, MachineRecord, NodeUpdate, ProtectionResult,
     ProtectionStep, ProtectionWriter, WriteError,
@@ -18,7 +18,7 @@ use super::session::Session;
 use crate::args::protect::Protection;
 use crate::error::{Kind, ProtectionError};
 use crate::words::other_tools::sentence;
-use crate::words::{machine, medik8s, node_keys, protection};
+use crate::words::{machine, medik8s, missing_right, node_keys, protection};
 
 /// What was wanted on the Node of a lock, and is there.
 pub(crate) struct Protected {
@@ -80,11 +80,38 @@ impl<'a> Session<'a> {
         written.into_iter().flatten().collect()
     }
 
-    /// Says in a dry run what it leaves out of what is `wanted`, and what could fail.
-    pub(crate) fn report_unchecked(&self, wanted: Option<&Protection>) {
-        if wanted.is_some_and(|wanted| wanted.cordon) {
-            self.terminal.remark(node_keys::CORDON_UNCHECKED);
+    /// Asks the server in a dry run whether it would admit on the Nodes what is `wanted`, and reports what it would refuse.
+    /// Returns why the command would fail. A dry run on the client only says what it leaves out.
+    pub(crate) async fn check_protection(
+        &self,
+        changes: &[Change],
+        wanted: &Protection,
+        dry_run: DryRun,
+        parallel: u16,
+    ) -> Option<Kind> {
+        if dry_run != DryRun::Server {
+            if wanted.cordon {
+                self.terminal.remark(node_keys::CORDON_UNCHECKED);
+            }
+            return None;
         }
+        let writer = self.protection();
+        let leases = changes.iter().filter_map(|change| change.lease.as_ref());
+        let writer = &writer;
+        let checking = leases.map(|lease| async move {
+            let checked = writer.check(lease, wanted.cordon, &wanted.opt_outs).await;
+            Some((lease, ProtectionError::from(checked.err()?)))
+        });
+        let parallel = usize::from(parallel);
+        let checked: Vec<_> = stream::iter(checking).buffered(parallel).collect().await;
+        let refused: Vec<_> = checked.into_iter().flatten().collect();
+        for (lease, error) in &refused {
+            self.report_not_labeled(lease, wanted.cordon, true, error);
+        }
+        if refused.iter().any(|(_, error)| error.is_forbidden()) {
+            self.terminal.hint(missing_right::permission("patch nodes"));
+        }
+        (wanted.cordon && !refused.is_empty()).then_some(Kind::Other)
     }
 
     /// Moves the end in the labels of the locks in `held` whenever they are renewed.
@@ -120,7 +147,7 @@ impl<'a> Session<'a> {
                 }
             }
             ProtectionStep::NotLabeled(error) => {
-                self.report_not_labeled(lease, cordon, &error.into());
+                self.report_not_labeled(lease, cordon, false, &error.into());
             }
             ProtectionStep::MachineFinding(finding) => {
                 let now = self.locks.server_time().now();
@@ -137,8 +164,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn report_not_labeled(&self, lease: &NodeLease, cordon: bool, error: &ProtectionError) {
-        let text = node_keys::not_labeled(lease, cordon, error);
+    fn report_not_labeled(
+        &self,
+        lease: &NodeLease,
+        cordon: bool,
+        is_dry_run: bool,
+        error: &ProtectionError,
+    ) {
+        let text = node_keys::not_labeled(lease, cordon, is_dry_run, error);
         match cordon {
             true => self.terminal.error(&text),
             false => self.terminal.warn(text),
@@ -152,7 +185,8 @@ impl<'a> Session<'a> {
         wanted: &Protection,
         limit: Duration,
     ) -> Protected {
-        self.report_not_labeled(lease, wanted.cordon, &ProtectionError::TooSlow(limit));
+        let error = ProtectionError::TooSlow(limit);
+        self.report_not_labeled(lease, wanted.cordon, false, &error);
         let nothing = ProtectionResult {
             is_labeled: false,
             is_opted_out: false,

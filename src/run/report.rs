@@ -137,15 +137,11 @@ impl<'a> LockReport<'a> {
         results: Results,
         protection: Option<&'a Protection>,
     ) -> Result<Code, Failure> {
-        if self.command.is_dry_run() {
-            self.command.session.report_unchecked(protection);
-        } else {
-            let changes = results.by_node.values().flatten().cloned().collect();
-            self.node_keys = Some(NodeKeysToWrite {
-                changes,
-                protection,
-            });
-        }
+        let changes = results.by_node.values().flatten().cloned().collect();
+        self.node_keys = Some(NodeKeysToWrite {
+            changes,
+            protection,
+        });
         self.all(nodes, results).await
     }
 
@@ -239,6 +235,15 @@ impl<'a> LockReport<'a> {
         };
         let LockCommand { session, args, .. } = self.command;
         let parallel = args.nodes.parallel;
+        if self.command.is_dry_run() {
+            let (changes, dry_run) = (&wanted.changes, args.write.dry_run);
+            if let Some(protection) = wanted.protection {
+                let checking = session.check_protection(changes, protection, dry_run, parallel);
+                let failed = checking.await;
+                failed.into_iter().for_each(|kind| self.problems.note(kind));
+            }
+            return;
+        }
         let protecting = session.protect(&wanted.changes, wanted.protection, parallel);
         let protected = protecting.await;
         let failed = protected.iter().filter(|it| it.failed.is_some());
@@ -263,7 +268,9 @@ impl<'a> LockReport<'a> {
     async fn end(mut self, mut interrupted: bool) -> Result<Code, Failure> {
         // The data says whether the Nodes are labeled. In words, the outcome is printed already.
         if !self.command.args.output.format().is_for_people() {
-            let written = self.node_keys.as_ref().map(NodeKeysToWrite::protected);
+            let written = self.node_keys.as_ref();
+            let written = written.filter(|_| !self.command.is_dry_run());
+            let written = written.map(NodeKeysToWrite::protected);
             let interruption = Interruption::listen();
             let protecting = async {
                 self.protect().await;

@@ -4,6 +4,7 @@ use maintenance_lease::NodeLease;
 use other_tools::{Conflict, NodeKeys, tools};
 
 use super::hint_command::Program;
+use super::missing_right::ROLES;
 use super::{machine, medik8s};
 use crate::error::{Failure, ProtectionError};
 use crate::text::{escape, shown};
@@ -31,15 +32,21 @@ pub(crate) fn uncordoned(node: &str) -> String {
     format!("node/{node} uncordoned")
 }
 
-/// Why the Node of a lock is not labeled and, with `cordon`, not cordoned.
-pub(crate) fn not_labeled(lease: &NodeLease, cordon: bool, error: &ProtectionError) -> String {
+/// Why the Node of a lock is not labeled and, with `cordon`, not cordoned, or would not be in a dry run.
+pub(crate) fn not_labeled(
+    lease: &NodeLease,
+    cordon: bool,
+    is_dry_run: bool,
+    error: &ProtectionError,
+) -> String {
     let missing = match cordon {
         true => "without the held label and not cordoned",
         false => "without the held label",
     };
     let (node, is_hold) = (lease.node(), lease.is_hold());
     let locked = if is_hold { "on hold" } else { "locked" };
-    format!("node/{node} is {locked} {missing}: {error}")
+    let is = if is_dry_run { "would be" } else { "is" };
+    format!("node/{node} {is} {locked} {missing}: {error}")
 }
 
 /// Why the label of a lock that was renewed still shows the earlier end.
@@ -96,15 +103,15 @@ pub(crate) fn to_remove_left(
         false => program.run("doctor --fix"),
     };
     let right = match error.is_forbidden() {
-        true => "; you need the right to patch nodes (group kubectl-maint:holders)",
-        false => "",
+        true => format!("; you need the right to patch nodes: {ROLES}"),
+        false => String::new(),
     };
     format!("to remove what is left: `{command}`{right}")
 }
 
-/// Said in a dry run with a cordon, which fails without the right to patch Nodes.
+/// Said in a dry run on the client with a cordon, which fails without the right to patch Nodes.
 pub(crate) const CORDON_UNCHECKED: &str =
-    "the lock would also cordon the node, which this dry run does not check";
+    "the lock would also cordon the node, which only --dry-run=server checks";
 
 /// What to do with locks whose nodes could not be cordoned.
 pub(crate) fn release_uncordoned(is_hold: bool, nodes: &[&str], program: &Program) -> String {
@@ -114,7 +121,7 @@ pub(crate) fn release_uncordoned(is_hold: bool, nodes: &[&str], program: &Progra
     };
     let release = program.run(format!("{verb} {}", nodes.join(" ")));
     format!(
-        "to end the {what}: `{release}`; to cordon nodes, you need the right to patch them (group kubectl-maint:holders)"
+        "to end the {what}: `{release}`; to cordon nodes, you need the right to patch them: {ROLES}"
     )
 }
 

@@ -351,13 +351,62 @@ fn of_a_lock_is_written_only_if_that_is_wanted() {
         assert_eq!(keys(cluster, &node), (false, false));
         let spec = &cluster.get(&format!("/api/v1/nodes/{node}"))["spec"];
         assert_eq!(spec["unschedulable"], Value::Null);
-        for verb in ["acquire", "hold", "with"] {
-            let dry = [verb, &node, "--cordon", "-m", "why", "--dry-run=server"];
-            let command = ["--", "true"].iter().filter(|_| verb == "with");
-            let run = cluster.maint(dry).args(command).succeeds();
-            let said = "the lock would also cordon the node, which this dry run does not check";
-            assert!(run.stderr.contains(said), "{run}");
+    });
+}
+
+#[test]
+fn a_dry_run_on_the_server_checks_the_cordon() {
+    on_both("label-dry-run", |cluster| {
+        let node = cluster.node("worker-1");
+        let forbidden = cluster.proxy_for(Treatment::Answer(403, None), |method, path| {
+            *method == Method::PATCH && path.contains("/nodes/")
+        });
+        let json: &[&str] = &["-o", "json"];
+        let commands = [
+            ("acquire", &[][..]),
+            ("acquire", json),
+            ("hold", &[]),
+            ("with", &[]),
+        ];
+        for (verb, options) in commands {
+            let run = |mode: &str, more: &[&str]| {
+                let command = ["--", "true"].iter().filter(|_| verb == "with");
+                let dry_run = format!("--dry-run={mode}");
+                let words = [verb, &node, "-m", "why", &dry_run];
+                cluster.maint(words).args(options).args(more).args(command)
+            };
+            let unchecked =
+                "the lock would also cordon the node, which only --dry-run=server checks";
+            let checked = run("client", &["--cordon"]).succeeds();
+            assert!(checked.stderr.contains(unchecked), "{checked}");
+            let admitted = run("server", &["--cordon"]).succeeds();
+            assert!(!admitted.stderr.contains("cordon"), "{admitted}");
+
+            let locked = if verb == "hold" { "on hold" } else { "locked" };
+            let refused = run("server", &["--cordon"]).kubeconfig(&forbidden.kubeconfig);
+            let refused = refused.run();
+            assert_eq!(
+                refused.code,
+                if verb == "with" { 125 } else { 1 },
+                "{refused}"
+            );
+            let error = format!(
+                "error: node/{node} would be {locked} without the held label and not cordoned: "
+            );
+            assert!(refused.stderr.contains(&error), "{refused}");
+            let hint = "hint: ask an administrator for permission to patch nodes; deploy/rbac.yaml has the roles\n";
+            assert!(refused.stderr.contains(hint), "{refused}");
+
+            // Without a cordon, the lock counts all the same.
+            let label: &[&str] = if verb == "hold" { &[] } else { &["--protect"] };
+            let warned = run("server", label)
+                .kubeconfig(&forbidden.kubeconfig)
+                .succeeds();
+            let warning =
+                format!("Warning: node/{node} would be {locked} without the held label: ");
+            assert!(warned.stderr.contains(&warning), "{warned}");
             assert_eq!(keys(cluster, &node), (false, false));
+            assert_eq!(holder_of(cluster, &node), None);
         }
     });
 }
@@ -518,8 +567,8 @@ fn what_a_failed_end_left_goes_with_the_next_lock() {
         let says_what_is_left = |run: &Run| {
             let warning = "Warning: could not remove the held label, the opt-outs and the cordon from node/worker-1, \
                            if the lock set them: ";
-            let hint = "hint: to remove what is left: `kubectl maint unhold worker-1`; you need the right to patch nodes \
-                        (group kubectl-maint:holders)";
+            let hint = "hint: to remove what is left: `kubectl maint unhold worker-1`; you need the right to patch nodes: \
+                        deploy/rbac.yaml has the roles";
             let text = run.to_string();
             assert!(text.contains(warning) && text.contains(hint), "{run}");
         };

@@ -142,12 +142,8 @@ impl<R: AsyncFn(&OtherObjects, &str) -> OtherObjects> Removal<R> {
 enum Step {
     /// Send this apply, if the Lease shows the lock id.
     Apply(Kind, Value, Vec<Conflict>),
-    /// The Node is as wanted.
-    Stands,
-    /// It is not the Node of the lock.
-    NodeGone,
-    /// It shows that the lock ended.
-    LockEnded,
+    /// There is nothing to write.
+    Done(KeysSet),
 }
 
 /// Writes the `keys` on the Node. Replaces what the same field manager wrote before.
@@ -170,19 +166,49 @@ pub async fn set_keys<E: From<ApiError>>(
         let Some(node) = read::<Node>(requests, &path(of.node)).await? else {
             return Ok(KeysSet::NodeGone);
         };
-        let mut keys = keys(&node).await.on(&node, of.lock_id);
-        keys.annotations
-            .insert(LOCK_ID.to_owned(), of.lock_id.to_owned());
-        let (kind, body, conflicts) = match to_set(&node, of, &keys) {
+        let (kind, body, conflicts) = match to_set(&node, of, &keys(&node).await) {
             Step::Apply(kind, body, conflicts) => (kind, body, conflicts),
-            Step::Stands => return Ok(KeysSet::Done(conflicts(&node, &keys).1)),
-            Step::NodeGone => return Ok(KeysSet::NodeGone),
-            Step::LockEnded => return Ok(KeysSet::LockEnded),
+            Step::Done(set) => return Ok(set),
         };
         if !is_held().await? {
             return Ok(KeysSet::LockEnded);
         }
         match patch(requests, &path(of.node), kind, &body).await {
+            Ok(()) => return Ok(KeysSet::Done(conflicts)),
+            Err(error) => tries.wait(error).await?,
+        }
+    }
+}
+
+/// Asks the server whether it admits the first write of [`set_keys`] on the Node `name`. Nothing is written, and the lock need
+/// not exist.
+///
+/// # Errors
+/// If the Node can't be read, keeps changing, or the write is refused.
+///
+/// # Caveats
+/// Dropping this future abandons the answer and changes nothing.
+pub(crate) async fn check_keys(
+    requests: &Requests,
+    name: &str,
+    lock_id: &str,
+    keys: impl Fn(&Node) -> NodeKeys,
+) -> Result<KeysSet, ApiError> {
+    let mut tries = Tries::default();
+    loop {
+        let Some(node) = read::<Node>(requests, &path(name)).await? else {
+            return Ok(KeysSet::NodeGone);
+        };
+        let of = KeysOfLock {
+            node: name,
+            uid: node.metadata.uid.as_deref().unwrap_or_default(),
+            lock_id,
+        };
+        let (kind, body, conflicts) = match to_set(&node, of, &keys(&node)) {
+            Step::Apply(kind, body, conflicts) => (kind, body, conflicts),
+            Step::Done(set) => return Ok(set),
+        };
+        match try_patch(requests, &path(name), kind, &body).await {
             Ok(()) => return Ok(KeysSet::Done(conflicts)),
             Err(error) => tries.wait(error).await?,
         }
@@ -411,12 +437,15 @@ fn only_ours(node: &Node) -> NodeKeys {
 /// The apply that writes `keys` on `node`.
 fn to_set(node: &Node, of: KeysOfLock<'_>, keys: &NodeKeys) -> Step {
     if node.metadata.uid.as_deref() != Some(of.uid) {
-        return Step::NodeGone;
+        return Step::Done(KeysSet::NodeGone);
     }
     if annotation(&node.metadata, BREAKS) == Some(of.lock_id) {
-        return Step::LockEnded;
+        return Step::Done(KeysSet::LockEnded);
     }
-    let (is_copy, conflicts) = conflicts(node, keys);
+    let mut keys = keys.on(node, of.lock_id);
+    keys.annotations
+        .insert(LOCK_ID.to_owned(), of.lock_id.to_owned());
+    let (is_copy, conflicts) = conflicts(node, &keys);
     let is_free = |key: &String| !conflicts.iter().any(|conflict| conflict.key == *key);
     let without = |map: &BTreeMap<String, String>| {
         let mut map = map.clone();
@@ -435,7 +464,7 @@ fn to_set(node: &Node, of: KeysOfLock<'_>, keys: &NodeKeys) -> Step {
         && has(&node.metadata.annotations, &annotations)
         && (is_cordoned(node) || !keys.cordon)
     {
-        return Step::Stands;
+        return Step::Done(KeysSet::Done(conflicts));
     }
     let spec = keys.cordon.then(|| json!({"unschedulable": true}));
     let kind = match is_copy {

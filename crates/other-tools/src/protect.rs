@@ -140,6 +140,33 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
         }
     }
 
+    /// Asks whether the server would admit the write of [`protect`](Self::protect) on the Node, for the lock that a dry run
+    /// on the server has answered. Machines and the medik8s Lease are not checked.
+    ///
+    /// # Errors
+    /// Why the Node would not be labeled, or with `cordon` not cordoned.
+    ///
+    /// # Caveats
+    /// Dropping this future abandons the answer and changes nothing.
+    pub async fn check(
+        &self,
+        lease: &NodeLease,
+        cordon: bool,
+        opt_outs: &OptOuts,
+    ) -> Result<(), WriteError> {
+        let checking = |cordon| {
+            self.check_keys(lease, move |on| NodeKeys {
+                cordon,
+                ..opt_outs.keys(on)
+            })
+        };
+        match checking(cordon).await {
+            // As when it is written: the label may have to be replaced first.
+            Err(error) if cordon && error.is_by_policy() => checking(false).await.map(drop),
+            result => result.map(drop),
+        }
+    }
+
     /// Writes the label, the opt-outs on the Node, the cordon and the records. They are in `plan` then.
     async fn protect_node(
         &self,

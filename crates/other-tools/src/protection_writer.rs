@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{CLEANUP, Error, Maintenance, NodeLease, PROTECTION};
 
-use crate::apply::{Conflict, KeysOfLock, KeysSet, set_keys};
+use crate::apply::{Conflict, KeysOfLock, KeysSet, check_keys, set_keys};
 use crate::keys_on_node::current_lock_id;
 use crate::node_keys::NodeKeys;
 use crate::write_error::WriteError;
@@ -53,13 +53,21 @@ impl<'a, M> ProtectionWriter<'a, M> {
         };
         let keys = async |on: &Node| NodeKeys::of_lock(lease).and(keys(on, &lock_id).await);
         let is_held = || self.still_shows(lease);
-        let is_hold = lease.is_hold();
-        match set_keys(self.locks.requests(), of, keys, is_held).await {
-            Ok(KeysSet::Done(conflicts)) => Ok(conflicts),
-            Ok(KeysSet::LockEnded) => Err(WriteError::LockEnded { is_hold }),
-            Ok(KeysSet::NodeGone) => Err(WriteError::NodeGone),
-            Err(error) => Err(WriteError::of_node(error)),
-        }
+        let setting = set_keys(self.locks.requests(), of, keys, is_held);
+        as_written(lease, setting.await)
+    }
+
+    /// Asks whether the server admits the same write. Nothing is written, and the lock need not exist.
+    pub(crate) async fn check_keys(
+        &self,
+        lease: &NodeLease,
+        keys: impl Fn(&Node) -> NodeKeys,
+    ) -> Result<Vec<Conflict>, WriteError> {
+        // The dry run of a lock may have no id.
+        let lock_id = lock_id(lease).unwrap_or_else(|| "none".to_owned());
+        let keys = |on: &Node| NodeKeys::of_lock(lease).and(keys(on));
+        let checking = check_keys(self.locks.requests(), lease.node(), &lock_id, keys);
+        as_written(lease, checking.await.map_err(Error::Api))
     }
 
     /// Whether the Lease still shows the lock in `lease`.
@@ -68,6 +76,20 @@ impl<'a, M> ProtectionWriter<'a, M> {
         Ok(now.is_some_and(|now| {
             now.is_hold() == lease.is_hold() && now.lock_id() == lease.lock_id()
         }))
+    }
+}
+
+fn as_written(
+    lease: &NodeLease,
+    result: Result<KeysSet, Error>,
+) -> Result<Vec<Conflict>, WriteError> {
+    match result {
+        Ok(KeysSet::Done(conflicts)) => Ok(conflicts),
+        Ok(KeysSet::LockEnded) => Err(WriteError::LockEnded {
+            is_hold: lease.is_hold(),
+        }),
+        Ok(KeysSet::NodeGone) => Err(WriteError::NodeGone),
+        Err(error) => Err(WriteError::of_node(error)),
     }
 }
 
