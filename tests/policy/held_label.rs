@@ -195,7 +195,9 @@ fn a_takeover_and_a_new_hold_replace_what_is_left() {
         json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": at(0)}});
     admitted(alice.patch(&lease, &free), "a release by another client");
     assert_eq!(record(&bob.get(&path)).1["-user"], "label-alice");
-    bob.succeeds(&["hold", name, "-m", "mine", "--cordon"]);
+    let hold = ["hold", name, "-m", "mine", "--cordon"];
+    bob.succeeds(&[&hold[..], &["--dry-run=server"]].concat());
+    bob.succeeds(&hold);
     assert_eq!(record(&bob.get(&path)).1["-user"], "label-bob");
     assert!(is_cordoned(&bob, &path));
 
@@ -436,7 +438,11 @@ fn without_the_right_to_patch_nodes_a_lock_works() {
     let run = uma.succeeds(&["with", name, "--protect", "--", "echo", "ran"]);
     assert_eq!(run.stdout, "ran\n", "{run:?}");
     assert_eq!(record(&uma.get(&path)).0, Value::Null);
-    assert_eq!(uma.maint(&["acquire", name, "--cordon"]).code, 1);
+    for dry_run in ["server", "none"] {
+        let dry_run = format!("--dry-run={dry_run}");
+        let run = uma.maint(&["acquire", name, "--cordon", &dry_run]);
+        assert_eq!(run.code, 1, "{run:?}");
+    }
 }
 
 #[test]
