@@ -90,7 +90,7 @@ impl NodesWithKeys {
             Some((name, KeysOnNode::of(&node).is_some()))
         };
         let reader = Reader::new(session.locks.requests().clone());
-        let (names, leases) = join!(reader.select_nodes(with_keys), session.locks.list());
+        let (names, leases) = join!(reader.select_nodes(None, with_keys), session.locks.list());
         let (names, leases) = (names?, leases?);
         let now = session.locks.server_time().now();
         let locked = leases.values().filter(|lease| lease.state(now).is_locked());

@@ -285,7 +285,7 @@ impl Item {
     ) -> Self {
         Self {
             fencing_record: annotations
-                .and_then(|annotations| annotations.record.as_ref().map(FencingRecord::of)),
+                .and_then(|annotations| annotations.record.as_deref().map(FencingRecord::of)),
             hook: annotations.and_then(|annotations| annotations.hook(now).map(RunningHook::of)),
             ..self
         }

@@ -7,13 +7,13 @@ use pod_safety::wire::rfc3339 as in_seconds;
 use super::fencing::record_line;
 use crate::text::escape;
 
-/// What was read from a Node. The texts may come from any user.
+/// What was read from a Node. The texts may come from any user. Most Nodes have neither: the boxes keep a large cluster small.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FencingAnnotations {
     /// Who fenced it, when, how and why.
-    pub(crate) record: Option<Record>,
+    pub(crate) record: Option<Box<Record>>,
     /// The hook that was recorded last. It may have ended since.
-    pub(crate) hook: Option<Attempt>,
+    pub(crate) hook: Option<Box<Attempt>>,
 }
 
 impl FencingAnnotations {
@@ -29,7 +29,7 @@ impl FencingAnnotations {
         });
         let parts: Vec<String> = hook
             .into_iter()
-            .chain(self.record.as_ref().map(record_line))
+            .chain(self.record.as_deref().map(record_line))
             .collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
@@ -41,7 +41,7 @@ impl FencingAnnotations {
 
     /// The hook that may be running.
     pub(crate) fn hook(&self, now: Now) -> Option<&Attempt> {
-        self.hook.as_ref().filter(|hook| hook.may_run(now))
+        self.hook.as_deref().filter(|hook| hook.may_run(now))
     }
 }
 
@@ -55,7 +55,7 @@ mod tests {
 
     fn annotations() -> FencingAnnotations {
         FencingAnnotations {
-            record: Some(Record {
+            record: Some(Box::new(Record {
                 who: "carol\u{1b}@desk".to_owned(),
                 why: Some("no\nanswer".to_owned()),
                 when: "2026-03-01T11:00:00Z".to_owned(),
@@ -64,14 +64,14 @@ mod tests {
                 node_uid: String::new(),
                 hold: None,
                 removed: None,
-            }),
-            hook: Some(Attempt {
+            })),
+            hook: Some(Box::new(Attempt {
                 id: "n".to_owned(),
                 who: "bob@laptop\u{202e}".to_owned(),
                 program: "./power\ton".to_owned(),
                 since: NOW,
                 until: NOW + Span::seconds(60),
-            }),
+            })),
         }
     }
 

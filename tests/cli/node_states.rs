@@ -6,7 +6,8 @@ use pod_safety::fencing::record::ANNOTATION;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Cluster, LEASES, ago, as_text, at_a_terminal, in_memory, on_both, on_one, requests,
+    Cluster, LEASES, Run, Treatment, ago, as_text, at_a_terminal, in_memory, on_both, on_one,
+    requests,
 };
 
 const HEARTBEATS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
@@ -314,6 +315,64 @@ fn nodes_of_a_list_look_as_if_read_one_by_one() {
         assert_eq!(listed.len(), 129);
         assert_eq!(listed, one_by_one);
         cluster.patch(&path(&deleted), &json!({"metadata": {"finalizers": null}}));
+    });
+}
+
+/// The rows of such nodes don't show their health.
+#[test]
+fn nodes_whose_heartbeats_are_late_are_read_in_one_list() {
+    in_memory("node-fleet", |cluster| {
+        let none = json!([]);
+        let names: Vec<String> = (0..150)
+            .map(|number| {
+                let heartbeat = if number < 10 { 5 } else { 790 };
+                node(
+                    cluster,
+                    &format!("n-{number:03}"),
+                    &ready("True", 9000),
+                    &none,
+                    heartbeat,
+                )
+            })
+            .collect();
+        cluster.maint(["acquire", &names[0], &names[20]]).succeeds();
+        let items = |words: &[&str]| {
+            let run = cluster.maint(["status", "-o", "json", "-v6"]).args(words);
+            let run = run.succeeds();
+            let mut list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+            let items = list["items"].as_array_mut().expect("items");
+            for item in items.iter_mut() {
+                item["secondsLeft"] = Value::Null;
+            }
+            (std::mem::take(items), run)
+        };
+        let whole = |run: &Run| {
+            let is_whole =
+                |line: &&str| line.contains("/api/v1/nodes?") && !line.contains("includeObject=");
+            run.stderr.lines().filter(is_whole).count()
+        };
+        let label = cluster.name("all");
+        for selection in [&["--all"][..], &["-l", &label], &["-L", &label]] {
+            let (listed, run) = items(selection);
+            assert_eq!(listed.len(), 150, "{run}");
+            assert_eq!(whole(&run), 1, "{run}");
+            assert!(!run.stderr.contains("/api/v1/nodes/"), "{run}");
+            let selected = run.stderr.contains("labelSelector=");
+            assert_eq!(selected, selection[0] == "-l", "{run}");
+            let by_name = names.chunks(100).flat_map(|names| {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                items(&names).0
+            });
+            assert_eq!(listed, by_name.collect::<Vec<_>>());
+        }
+        let forbidden = cluster.proxy_for(Treatment::Answer(403, None), |_, path| {
+            path.contains("/api/v1/nodes") && !path.contains("includeObject=")
+        });
+        let run = cluster
+            .maint(["status", "-o", "wide", "--all"])
+            .kubeconfig(&forbidden.kubeconfig);
+        let run = run.succeeds();
+        assert_eq!(run.stdout.lines().count(), 1 + 150, "{run}");
     });
 }
 

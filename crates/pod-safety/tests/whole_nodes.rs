@@ -227,7 +227,7 @@ async fn nodes_are_the_same_in_each_encoding() {
     let types = Arc::default();
     let read = async |accept| {
         let reader = Reader::new(Requests::new(accepting(&admin, accept, &types), None));
-        let nodes = reader.select_nodes(|node| {
+        let nodes = reader.select_nodes(None, |node| {
             let name = node.metadata.name.as_ref()?;
             names.contains(name).then(|| promised(node))
         });

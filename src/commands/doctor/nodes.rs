@@ -28,7 +28,7 @@ pub(super) async fn read(reader: &Reader) -> Result<(Nodes, Vec<WithMachine>), F
         machines.extend(WithMachine::new(&node, keys.as_ref()));
         Some((node.metadata.name?, keys))
     };
-    let nodes = reader.select_nodes(with_keys).await?;
+    let nodes = reader.select_nodes(None, with_keys).await?;
     Ok((nodes.into_iter().collect(), machines))
 }
 

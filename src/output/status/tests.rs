@@ -198,7 +198,8 @@ async fn wide_shows_more() {
     let annotations = FencingAnnotations {
         record: Record::parse(
             r#"{"who":"dave","when":"noon","how":{"poweredOff":"dark"},"nodeUid":"u"}"#,
-        ),
+        )
+        .map(Box::new),
         hook: None,
     };
     views[2].annotations = Some(&annotations);

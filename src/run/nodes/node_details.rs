@@ -18,7 +18,7 @@ use crate::run::session::{SeenNode, Session};
 use crate::words::fencing_annotations::FencingAnnotations;
 
 /// More Nodes than this are read with a list: one whole Node has as many bytes as a hundred rows.
-const MOST_BY_NAME: usize = 128;
+pub(super) const MOST_BY_NAME: usize = 128;
 
 /// The number of concurrent requests.
 const PARALLEL: usize = 32;
@@ -80,8 +80,8 @@ pub(crate) struct Nodes<'a> {
     reader: Reader,
     /// Those that were already read.
     heartbeats: Option<&'a HashMap<String, Instant>>,
-    /// Their rows were already read, with their labels if these are shown.
-    has_rows: bool,
+    /// Nobody reads their labels.
+    without_labels: bool,
 }
 
 impl<'a> Nodes<'a> {
@@ -92,14 +92,14 @@ impl<'a> Nodes<'a> {
         Self {
             reader: Reader::new(session.locks.requests().clone()),
             heartbeats,
-            has_rows: false,
+            without_labels: false,
         }
     }
 
-    /// Reads more about nodes whose rows were already read.
-    pub(crate) fn beside_rows(self) -> Self {
+    /// Keeps no labels: they are not shown, or were already read.
+    pub(crate) fn without_labels(self) -> Self {
         Self {
-            has_rows: true,
+            without_labels: true,
             ..self
         }
     }
@@ -155,20 +155,54 @@ impl<'a> Nodes<'a> {
         &self,
         names: &BTreeSet<String>,
     ) -> Result<Vec<(String, DetailsRead)>, ApiError> {
-        let listed = self.reader.select_nodes(|node| {
+        let mut missing = names.clone();
+        let is_wanted = |name: &str| missing.remove(name);
+        let mut details = match self.heartbeats {
+            Some(_) => self.all(None, is_wanted).await?,
+            None => self.with_later_heartbeats(is_wanted).await?,
+        };
+        let missing = missing.into_iter();
+        details.extend(missing.map(|name| (name, DetailsRead::missing())));
+        Ok(details)
+    }
+
+    /// Reads in a list those that match the label `selector`, if `is_wanted` says so. Their heartbeats are known.
+    ///
+    /// # Errors
+    /// If they can't be read.
+    pub(crate) async fn all(
+        &self,
+        selector: Option<&str>,
+        mut is_wanted: impl FnMut(&str) -> bool + Send,
+    ) -> Result<Vec<(String, DetailsRead)>, ApiError> {
+        let listed = self.reader.select_nodes(selector, |node| {
             let name = node.metadata.name.clone()?;
-            if !names.contains(&name) {
+            if !is_wanted(&name) {
                 return None;
             }
-            // There may be many Nodes: boxes keep the maps small.
-            let mut found = Box::new(Found::of(&name, &node, self.heartbeat(&name)));
-            if self.has_rows {
+            let mut found = Found::of(&name, &node, self.heartbeat(&name));
+            if self.without_labels {
                 found.row.labels = BTreeMap::new();
             }
-            Some((name, found))
+            Some((name, found.details(self.reader.now())))
         });
-        let mut nodes: HashMap<_, _> = listed.await?.into_iter().collect();
-        if self.heartbeats.is_none() && !nodes.values().all(|found| found.is_ready()) {
+        listed.await
+    }
+
+    /// The same, with heartbeats that are only read if a Node is not ready.
+    async fn with_later_heartbeats(
+        &self,
+        mut is_wanted: impl FnMut(&str) -> bool + Send,
+    ) -> Result<Vec<(String, DetailsRead)>, ApiError> {
+        let listed = self.reader.select_nodes(None, |node| {
+            let name = node.metadata.name.clone()?;
+            let found = || Box::new(Found::of(&name, &node, self.heartbeat(&name)));
+            is_wanted(&name)
+                .then(found)
+                .map(|found| (name.clone(), found))
+        });
+        let mut nodes = listed.await?;
+        if !nodes.iter().all(|(_, found)| found.is_ready()) {
             let heartbeats = self.reader.heartbeats().await;
             let heartbeats = Known::of(heartbeats, right_on_heartbeats);
             for (name, found) in &mut nodes {
@@ -176,11 +210,10 @@ impl<'a> Nodes<'a> {
             }
         }
         let now = self.reader.now();
-        let looks = names.iter().map(|name| match nodes.remove(name) {
-            Some(found) => (name.clone(), found.details(now)),
-            None => (name.clone(), DetailsRead::missing()),
-        });
-        Ok(looks.collect())
+        let nodes = nodes.into_iter();
+        Ok(nodes
+            .map(|(name, found)| (name, found.details(now)))
+            .collect())
     }
 
     fn heartbeat(&self, name: &str) -> Known<Option<Heartbeat>> {
@@ -259,8 +292,8 @@ impl Found {
             node_details: Some(Box::new(NodeDetails {
                 health: self.state.health(now),
                 annotations: FencingAnnotations {
-                    record: self.state.record,
-                    hook: self.hook,
+                    record: self.state.record.map(Box::new),
+                    hook: self.hook.map(Box::new),
                 },
                 findings: self.findings,
                 keys: self.keys,

@@ -1,13 +1,16 @@
 //! Reads what a status needs, once, in parallel and with as few requests as the selection allows.
 
 use std::collections::{BTreeSet, HashMap};
+use std::pin::pin;
 
+use futures::future::{Either, select};
 use futures::{StreamExt as _, TryStreamExt as _, join};
-use maintenance_lease::protocol::Instant;
-use maintenance_lease::{ApiError, Error, NodeLease, NodeLookup, RowDetail};
+use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::{ApiError, Error, NodeLease, NodeLookup, NodeRow, RowDetail};
+use pod_safety::node_health::is_fresh;
 
 use super::filter::NodeFilter;
-use super::node_details::Nodes;
+use super::node_details::{DetailsRead, MOST_BY_NAME, Nodes};
 use super::snapshot::Snapshot;
 use crate::args::nodes::Selection;
 use crate::error::Failure;
@@ -58,7 +61,7 @@ pub(crate) async fn read_details(
         return Ok(());
     }
     let details = Nodes::new(session, snapshot.heartbeats.as_ref())
-        .beside_rows()
+        .without_labels()
         .read_details(&nodes)
         .await?;
     snapshot.apply_details(details);
@@ -71,12 +74,14 @@ async fn listed(
     wide: bool,
     detail: RowDetail,
 ) -> Result<Snapshot, Failure> {
-    let locks = &session.locks;
-    let (leases, rows, heartbeats) = join!(
-        locks.list(),
-        locks.nodes(selector, detail),
-        heartbeats(session, wide),
-    );
+    let nodes = nodes_and_heartbeats(session, selector, wide, detail);
+    let (leases, nodes) = join!(session.locks.list(), nodes);
+    let (nodes, heartbeats) = nodes?;
+    let (rows, whole) = match nodes {
+        Ok(NodesRead::Rows(rows)) => (Ok(rows), Vec::new()),
+        Ok(NodesRead::Whole(whole)) => (Ok(Vec::new()), whole),
+        Err(error) => (Err(error), Vec::new()),
+    };
     let (rows, other_rows) = match rows {
         Ok(rows) => Snapshot::listed(rows),
         // Only the Nodes show which of them match a selector.
@@ -85,13 +90,15 @@ async fn listed(
         }
         Err(error) => return Err(error.into()),
     };
-    Ok(Snapshot {
+    let mut snapshot = Snapshot {
         leases: leases?,
         rows,
         other_rows,
-        heartbeats: heartbeats?,
+        heartbeats,
         details: HashMap::new(),
-    })
+    };
+    snapshot.apply_details(whole);
+    Ok(snapshot)
 }
 
 async fn one(session: &Session<'_>, node: &str, wide: bool) -> Result<Snapshot, Failure> {
@@ -145,6 +152,58 @@ async fn named(
     let mut snapshot = Snapshot::of_leases(leases.into_iter(), heartbeats?);
     snapshot.apply_details(details?);
     Ok(snapshot)
+}
+
+/// What was read of the Nodes in a list.
+enum NodesRead {
+    Rows(Vec<NodeRow>),
+    Whole(Vec<(String, DetailsRead)>),
+}
+
+/// Lists the Nodes and, if `wide`, their heartbeats. The rows of nodes with late heartbeats don't show their health. If these
+/// are most nodes, only whole Nodes are read.
+async fn nodes_and_heartbeats(
+    session: &Session<'_>,
+    selector: Option<&str>,
+    wide: bool,
+    detail: RowDetail,
+) -> Result<(Result<NodesRead, Error>, Option<HashMap<String, Instant>>), Failure> {
+    let locks = &session.locks;
+    let rows = Box::pin(locks.nodes(selector, detail));
+    let (heartbeats, rows) = match select(pin!(heartbeats(session, wide)), rows).await {
+        Either::Left((heartbeats, rows)) => (heartbeats?, rows),
+        Either::Right((rows, heartbeats)) => {
+            return Ok((rows.map(NodesRead::Rows), heartbeats.await?));
+        }
+    };
+    let now = locks.server_time().now();
+    if !heartbeats.as_ref().is_some_and(|all| are_late(all, now)) {
+        return Ok((rows.await.map(NodesRead::Rows), heartbeats));
+    }
+    // Before the other list: the server works on them side by side.
+    drop(rows);
+    let nodes = Nodes::new(session, heartbeats.as_ref());
+    let nodes = match detail {
+        RowDetail::Cells => nodes.without_labels(),
+        RowDetail::Metadata => nodes,
+    };
+    let nodes = match nodes.all(selector, |_| true).await {
+        Ok(nodes) => Ok(NodesRead::Whole(nodes)),
+        Err(error) if error.is_forbidden() => {
+            locks.nodes(selector, detail).await.map(NodesRead::Rows)
+        }
+        Err(error) => Err(error.into()),
+    };
+    Ok((nodes, heartbeats))
+}
+
+/// Whether most of many `heartbeats` are late.
+fn are_late(heartbeats: &HashMap<String, Instant>, now: Now) -> bool {
+    let late = heartbeats
+        .values()
+        .filter(|&&at| !is_fresh(Some(at.into()), now));
+    let late = late.count();
+    late > MOST_BY_NAME && late > heartbeats.len() / 2
 }
 
 /// All heartbeats if `wide`; `None` also if the caller may not read them.

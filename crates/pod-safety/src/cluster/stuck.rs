@@ -146,7 +146,7 @@ impl Reader {
     }
 
     pub(super) async fn all_nodes(&self) -> Result<Nodes, Error> {
-        let nodes = self.select_nodes(|node| {
+        let nodes = self.select_nodes(None, |node| {
             let name = node.metadata.name.clone().unwrap_or_default();
             let seen = PresentNode::of(&node, Known::Unknown(Why::NotRead));
             Some((name, Some(seen)))

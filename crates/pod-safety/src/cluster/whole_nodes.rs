@@ -11,14 +11,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     FieldsV1, ManagedFieldsEntry, ObjectMeta, Time,
 };
 use k8s_openapi::jiff::Timestamp;
-use maintenance_lease::{ApiError, Encoded};
+use maintenance_lease::{ApiError, Encoded, escape};
 use prost::Message;
 use serde::Deserialize;
 
 use super::Reader;
 
 impl Reader {
-    /// What `keep` returns for each Node, in the server's order. A Node has:
+    /// What `keep` returns for each Node, or for those that match the label `selector`, in the server's order. A Node has:
     ///
     /// - its name, uid, deletion time, labels and annotations
     /// - who owns which of its metadata and spec
@@ -29,11 +29,15 @@ impl Reader {
     /// As [`list`](Self::list).
     pub async fn select_nodes<T: Send>(
         &self,
+        selector: Option<&str>,
         mut keep: impl FnMut(Node) -> Option<T> + Send,
     ) -> Result<Vec<T>, ApiError> {
         let read = |node: Encoded<'_>| Ok(keep(read(node)?));
-        let requests = self.requests();
-        requests.list_encoded_pages("/api/v1/nodes", read).await
+        let path = match selector {
+            Some(selector) => format!("/api/v1/nodes?labelSelector={}", escape(selector)),
+            None => "/api/v1/nodes".to_owned(),
+        };
+        self.requests().list_encoded_pages(&path, read).await
     }
 }
 
