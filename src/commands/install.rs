@@ -1,8 +1,7 @@
 //! `install`: puts the namespace, the roles and the admission policies into the cluster.
 
 use clap::{Args, ValueEnum};
-use policies::{Allowed, Applied, Installed, Manifest, Mode, OLDEST_MINOR, Refusal};
-use serde_json::Value;
+use policies::{Allowed, Applied, Installed, Manifest, Mode, Refusal, is_supported};
 
 use crate::error::Failure;
 use crate::exit::Code;
@@ -76,7 +75,7 @@ pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, F
     }
     let (mut is_off, mut is_new) = (false, false);
     for (manifest, found) in installed.in_order() {
-        let Some(manifest) = kept(&installed, manifest, found.as_ref()) else {
+        let Some(manifest) = installed.kept(manifest, found.as_ref()) else {
             is_off |= manifest.has_mode();
             continue;
         };
@@ -98,49 +97,14 @@ pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, F
     Ok(Code::DONE)
 }
 
-/// The object to apply. A binding keeps its mode; `None`: it was switched off.
-fn kept(installed: &Installed<'_>, manifest: &Manifest, found: Option<&Value>) -> Option<Manifest> {
-    if !manifest.is_binding() {
-        return Some(manifest.clone());
-    }
-    let policy = |other: &Manifest| other.is_policy() && other.name() == manifest.name();
-    match found {
-        Some(found) => {
-            let actions = found["spec"]["validationActions"].clone();
-            Some(manifest.clone().with_actions(actions))
-        }
-        None if installed.found(policy).is_some() => None,
-        None => Some(manifest.clone()),
-    }
-}
-
-/// Refuses a server that is too old: the policies were not tested there, and might refuse correct
-/// writes.
+/// Refuses a server that is too old for the policies.
 async fn check_version(session: &Session<'_>) -> Result<(), Failure> {
     let version = session.locks.server_version().await?;
-    match is_tested(&version.major, &version.minor) {
+    match is_supported(&version.major, &version.minor) {
         true => Ok(()),
         false => Err(Refusal::OldServer {
             version: version.git_version.clone(),
         }
         .into()),
-    }
-}
-
-/// Some providers write minor versions such as `36+`.
-fn is_tested(major: &str, minor: &str) -> bool {
-    let digits = minor.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let is_new = digits.parse().is_ok_and(|minor: u32| minor >= OLDEST_MINOR);
-    major == "1" && is_new
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_tested_servers_will_do() {
-        assert!(is_tested("1", "30") && is_tested("1", "30+") && is_tested("1", "40"));
-        assert!(!is_tested("1", "29") && !is_tested("1", "9+") && !is_tested("1", ""));
     }
 }

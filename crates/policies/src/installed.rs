@@ -157,6 +157,18 @@ impl<'a> Installed<'a> {
         }
     }
 
+    /// The object to apply, of which the cluster has `found`. A binding keeps its mode; `None`: it was switched off.
+    pub fn kept(&self, manifest: &Manifest, found: Option<&Value>) -> Option<Manifest> {
+        match found {
+            Some(found) if manifest.is_binding() => {
+                let actions = found["spec"]["validationActions"].clone();
+                Some(manifest.clone().with_actions(actions))
+            }
+            None if manifest.is_binding() && self.enforcement(manifest) == Enforcement::Off => None,
+            _ => Some(manifest.clone()),
+        }
+    }
+
     /// Applies an object of which the cluster has `found`. Another manager's fields are not taken.
     ///
     /// # Errors

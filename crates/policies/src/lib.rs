@@ -34,6 +34,15 @@ const WARNS_ONLY: &str = "kubectl-maint-pods";
 /// The oldest minor version of Kubernetes 1 on which the policies were tested.
 pub const OLDEST_MINOR: u32 = 30;
 
+/// Whether the policies were tested on this version of Kubernetes or an older one. On others, they might refuse correct writes.
+/// Some providers write minor versions such as `36+`.
+#[must_use]
+pub fn is_supported(major: &str, minor: &str) -> bool {
+    let digits = minor.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let is_new = digits.parse().is_ok_and(|minor: u32| minor >= OLDEST_MINOR);
+    major == "1" && is_new
+}
+
 /// The field manager of everything that the plugin installs.
 pub const FIELD_MANAGER: &str = "kubectl-maint-install";
 
@@ -351,6 +360,12 @@ mod tests {
     fn policy() -> Manifest {
         let mut all = manifests().into_iter();
         all.find(Manifest::is_policy).expect("a policy")
+    }
+
+    #[test]
+    fn only_tested_servers_are_supported() {
+        assert!(is_supported("1", "30") && is_supported("1", "30+") && is_supported("1", "40"));
+        assert!(!is_supported("1", "29") && !is_supported("1", "9+") && !is_supported("1", ""));
     }
 
     #[test]
