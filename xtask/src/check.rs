@@ -32,7 +32,7 @@ impl Arguments {
                 .args(OF_SOURCE)
                 .arg("--quiet"))
         })?;
-        step("generated files", || r#gen::Arguments { check: true }.run())?;
+        step("generated files", || r#gen::Arguments::checking().run())?;
         print(format_args!("passed in {} s", began.elapsed().as_secs()));
         Ok(())
     }
