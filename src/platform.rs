@@ -28,11 +28,13 @@ mod windows;
 
 #[cfg(unix)]
 pub(crate) use unix::{
-    TerminalModes, account, discard_typed, hung_up, interrupted, is_executable, quit, terminated,
+    TerminalModes, account, discard_typed, has_escape_sequences, hung_up, interrupted,
+    is_executable, quit, terminated,
 };
 #[cfg(windows)]
 pub(crate) use windows::{
-    TerminalModes, account, discard_typed, hung_up, interrupted, is_executable, quit, terminated,
+    TerminalModes, account, discard_typed, has_escape_sequences, hung_up, interrupted,
+    is_executable, quit, terminated,
 };
 
 #[cfg(test)]

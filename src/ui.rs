@@ -22,7 +22,7 @@ use crate::output::data::Data;
 use crate::output::format::Format;
 use crate::output::print;
 use crate::output::status::Rows;
-use crate::platform::{TerminalModes, discard_typed, is_dumb};
+use crate::platform::{TerminalModes, discard_typed, has_escape_sequences, is_dumb};
 use crate::signals::termination;
 use crate::text::hanging;
 use crate::words::failure::{NO_TEXT, unwritten};
@@ -330,7 +330,7 @@ impl Terminal {
     /// Whether stderr is a terminal that can update a line, and such a line is wanted.
     pub(crate) fn shows_live(&self) -> bool {
         let is_dumb = is_dumb(std::env::var_os("TERM").as_deref());
-        !self.quiet && !is_dumb && Self::is_stderr_one()
+        !self.quiet && !is_dumb && Self::is_stderr_one() && has_escape_sequences()
     }
 
     /// Shows `line`, or as much of it as fits, in place of the last one.

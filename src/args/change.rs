@@ -18,7 +18,7 @@ pub(crate) struct ChangingArgs {
     #[command(flatten)]
     pub(crate) write: WriteArgs,
 
-    /// Answer yes to all confirmations
+    /// Answer yes to confirmations
     #[arg(short, long)]
     pub(crate) yes: bool,
 

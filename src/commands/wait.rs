@@ -50,7 +50,7 @@ pub(crate) struct WaitArgs {
     )]
     pub(crate) condition: LockState,
 
-    /// Stop waiting after this long (e.g. 90s, 10m); 0 checks once
+    /// Stop waiting after this long (e.g. 90s, 10m); 0 checks once [default: no limit]
     ///
     /// The exit code is then 4. A negative time means one week.
     #[arg(

@@ -10,6 +10,11 @@ use supervisor::{Ignored, Signal};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 
+/// Whether the terminal interprets escape sequences. Only `TERM` says that it does not.
+pub(crate) fn has_escape_sequences() -> bool {
+    true
+}
+
 /// The account of the process, for daemons and containers without a variable for it.
 pub(crate) fn account() -> String {
     let uid = rustix::process::getuid().as_raw();

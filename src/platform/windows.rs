@@ -12,6 +12,11 @@ pub(crate) fn account() -> String {
     "unknown".to_owned()
 }
 
+/// Whether the console interprets escape sequences. Old ones don't.
+pub(crate) fn has_escape_sequences() -> bool {
+    anstyle_query::windows::enable_ansi_colors() == Some(true)
+}
+
 /// Does nothing: on Windows, input typed early answers the next question.
 pub(crate) fn discard_typed(_stdin: &io::Stdin) {}
 

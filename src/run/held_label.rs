@@ -80,8 +80,8 @@ impl<'a> Session<'a> {
         written.into_iter().flatten().collect()
     }
 
-    /// Asks the server in a dry run whether it would admit on the Nodes what is `wanted`, and reports what it would refuse.
-    /// Returns why the command would fail. A dry run on the client only says what it leaves out.
+    /// Checks in a dry run whether the Nodes could be labeled and cordoned as `wanted`, and reports what is refused. Returns why
+    /// the command would fail. A dry run on the client only names what it does not check.
     pub(crate) async fn check_protection(
         &self,
         changes: &[Change],

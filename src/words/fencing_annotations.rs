@@ -7,7 +7,7 @@ use pod_safety::wire::rfc3339 as in_seconds;
 use super::fencing::record_line;
 use crate::text::escape;
 
-/// What was read from a Node. The texts may come from any user. Most Nodes have neither: the boxes keep a large cluster small.
+/// What was read from a Node. The texts may come from any user. Boxed to save memory: most Nodes have neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FencingAnnotations {
     /// Who fenced it, when, how and why.

@@ -1,8 +1,8 @@
-//! What to do about a missing right: ask for it by its name.
+//! Hints for a missing right: which one to ask for.
 
 use std::fmt;
 
-/// Where administrators find it.
+/// The file with the roles that include these rights.
 pub(crate) const ROLES: &str = "deploy/rbac.yaml has the roles";
 
 /// How to get the permission to do something with a resource.

@@ -103,7 +103,7 @@ pub(crate) fn to_remove_left(
         false => program.run("doctor --fix"),
     };
     let right = match error.is_forbidden() {
-        true => format!("; you need the right to patch nodes: {ROLES}"),
+        true => format!("; this needs the right to patch nodes ({ROLES})"),
         false => String::new(),
     };
     format!("to remove what is left: `{command}`{right}")
@@ -111,7 +111,7 @@ pub(crate) fn to_remove_left(
 
 /// Said in a dry run on the client with a cordon, which fails without the right to patch Nodes.
 pub(crate) const CORDON_UNCHECKED: &str =
-    "the lock would also cordon the node, which only --dry-run=server checks";
+    "the lock would also cordon the node; to check that, use --dry-run=server";
 
 /// What to do with locks whose nodes could not be cordoned.
 pub(crate) fn release_uncordoned(is_hold: bool, nodes: &[&str], program: &Program) -> String {
@@ -121,7 +121,7 @@ pub(crate) fn release_uncordoned(is_hold: bool, nodes: &[&str], program: &Progra
     };
     let release = program.run(format!("{verb} {}", nodes.join(" ")));
     format!(
-        "to end the {what}: `{release}`; to cordon nodes, you need the right to patch them: {ROLES}"
+        "to end the {what}: `{release}`; to cordon nodes, you need the right to patch them ({ROLES})"
     )
 }
 

@@ -158,7 +158,7 @@ fn nodes_that_may_not_be_read() {
         node/worker-1 hold ended
         -- stderr
         Warning: could not remove the held label, the opt-outs and the cordon from node/worker-1, if the lock set them: Error from server (Forbidden): the proxy says so
-        hint: to remove what is left: `kubectl maint unhold worker-1`; you need the right to patch nodes: deploy/rbac.yaml has the roles
+        hint: to remove what is left: `kubectl maint unhold worker-1`; this needs the right to patch nodes (deploy/rbac.yaml has the roles)
         -- exit code 0
         ");
     });

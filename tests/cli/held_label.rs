@@ -376,7 +376,7 @@ fn a_dry_run_on_the_server_checks_the_cordon() {
                 cluster.maint(words).args(options).args(more).args(command)
             };
             let unchecked =
-                "the lock would also cordon the node, which only --dry-run=server checks";
+                "the lock would also cordon the node; to check that, use --dry-run=server";
             let checked = run("client", &["--cordon"]).succeeds();
             assert!(checked.stderr.contains(unchecked), "{checked}");
             let admitted = run("server", &["--cordon"]).succeeds();
@@ -397,7 +397,7 @@ fn a_dry_run_on_the_server_checks_the_cordon() {
             let hint = "hint: ask an administrator for permission to patch nodes; deploy/rbac.yaml has the roles\n";
             assert!(refused.stderr.contains(hint), "{refused}");
 
-            // Without a cordon, the lock counts all the same.
+            // Without --cordon, this is only a warning.
             let label: &[&str] = if verb == "hold" { &[] } else { &["--protect"] };
             let warned = run("server", label)
                 .kubeconfig(&forbidden.kubeconfig)
@@ -567,8 +567,8 @@ fn what_a_failed_end_left_goes_with_the_next_lock() {
         let says_what_is_left = |run: &Run| {
             let warning = "Warning: could not remove the held label, the opt-outs and the cordon from node/worker-1, \
                            if the lock set them: ";
-            let hint = "hint: to remove what is left: `kubectl maint unhold worker-1`; you need the right to patch nodes: \
-                        deploy/rbac.yaml has the roles";
+            let hint = "hint: to remove what is left: `kubectl maint unhold worker-1`; this needs the right to patch nodes \
+                        (deploy/rbac.yaml has the roles)";
             let text = run.to_string();
             assert!(text.contains(warning) && text.contains(hint), "{run}");
         };

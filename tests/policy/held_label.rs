@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     ADMINISTRATORS, HOLDERS, LEASES, NODES, Person, STRATEGIC, USERS, admin, admitted, at, denying,
-    person, refused_by, wait_until,
+    person, policy_of_somebody_else, refused_by, wait_until,
 };
 
 const KEY: &str = "kubectl-maint.dev/held";
@@ -442,6 +442,33 @@ fn without_the_right_to_patch_nodes_a_lock_works() {
         let dry_run = format!("--dry-run={dry_run}");
         let run = uma.maint(&["acquire", name, "--cordon", &dry_run]);
         assert_eq!(run.code, 1, "{run:?}");
+    }
+}
+
+#[test]
+fn a_dry_run_shows_that_another_policy_refuses_the_cordon() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("label-no-cordon");
+    let name = "label-no-cordon";
+    let path = node(plane, name);
+    let rule = json!({
+        "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"],
+        "operations": ["UPDATE"], "resourceNames": [name],
+    });
+    let validation = json!({
+        "expression": "!object.spec.?unschedulable.orValue(false)", "message": "not at night",
+    });
+    let admin = admin(plane);
+    policy_of_somebody_else(&admin, name, &rule, &validation);
+    let cordon = json!({"spec": {"unschedulable": true}});
+    let dry_run = format!("{path}?dryRun=All");
+    wait_until("it refuses", || admin.patch(&dry_run, &cordon).is_err());
+    let bob = person(plane, "label-no-cordon-bob", &[USERS, HOLDERS]);
+    for dry_run in ["server", "none"] {
+        let dry_run = format!("--dry-run={dry_run}");
+        let run = bob.maint(&["acquire", name, "--cordon", &dry_run]);
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(run.stderr.contains("not at night"), "{run:?}");
     }
 }
 

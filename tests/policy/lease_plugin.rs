@@ -9,8 +9,8 @@ use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMINISTRATORS, BINDINGS, HOLDERS, LEASES, USERS, admin, admitted, denying, person, run,
-    wait_until,
+    ADMINISTRATORS, HOLDERS, LEASES, USERS, admin, admitted, denying, person,
+    policy_of_somebody_else, run, wait_until,
 };
 
 fn node(plane: &ControlPlane, name: &str) {
@@ -171,25 +171,14 @@ fn a_policy_of_somebody_else_is_no_missing_permission() {
     let (name, node) = ("quiet-hours", "plugin-foreign");
     self::node(plane, node);
     let admin = admin(plane);
-    let policy = json!({
-        "metadata": {"name": name},
-        "spec": {
-            "matchConstraints": {"resourceRules": [{
-                "apiGroups": ["coordination.k8s.io"], "apiVersions": ["v1"], "resources": ["leases"],
-                "operations": ["CREATE", "UPDATE"], "resourceNames": [node],
-            }]},
-            "validations": [{
-                "expression": "false", "message": "maint-clock: not at night", "reason": "Forbidden",
-            }],
-        },
+    let rule = json!({
+        "apiGroups": ["coordination.k8s.io"], "apiVersions": ["v1"], "resources": ["leases"],
+        "operations": ["CREATE", "UPDATE"], "resourceNames": [node],
     });
-    let policies = BINDINGS.replace("policybindings", "policies");
-    admitted(admin.post(&policies, &policy), "a policy");
-    let binding = json!({
-        "metadata": {"name": name},
-        "spec": {"policyName": name, "validationActions": ["Deny"]},
+    let validation = json!({
+        "expression": "false", "message": "maint-clock: not at night", "reason": "Forbidden",
     });
-    admitted(admin.post(BINDINGS, &binding), "a binding");
+    policy_of_somebody_else(&admin, name, &rule, &validation);
     let lease = json!({"metadata": {"name": node}, "spec": {}});
     wait_until("it refuses", || {
         admin.post(&format!("{LEASES}?dryRun=All"), &lease).is_err()

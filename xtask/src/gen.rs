@@ -53,7 +53,7 @@ const OF_ELECTOR: [(&str, &str); 5] = [
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 impl Arguments {
-    /// Only checks what is there, with programs that are built first.
+    /// `--check`, after a build of the programs.
     pub(crate) fn checking() -> Self {
         Self {
             check: true,

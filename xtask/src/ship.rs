@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     chart: bool,
 
-    /// Fail if a plugin for Linux or Windows can't be run, or if dpkg is missing
+    /// Fail if a plugin for Linux or Windows can't be run, or a file can't be tested
     #[arg(long, conflicts_with = "chart")]
     require_smoke_tests: bool,
 }

@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "all_on_real")]
     oldest_kubernetes: bool,
 
-    /// Run only the tests of the plugin and the policies together with those of this commit
+    /// Run only the tests of the plugin, the policies and chaos together with the plugin of this commit
     ///
     /// Builds the plugin of that commit first.
     #[arg(long, value_name = "COMMIT", conflicts_with_all = ["oldest_kubernetes", "all_on_real"])]
@@ -54,6 +54,14 @@ const BUILD_POLICY_TESTS: [&str; 4] = [
     "test",
     "--package=kubectl-maint",
     "--test=policy",
+    "--no-run",
+];
+/// The tests in which programs of an earlier commit take part.
+const BUILD_NEIGHBOR_TESTS: [&str; 5] = [
+    "test",
+    "--package=kubectl-maint",
+    "--test=policy",
+    "--test=chaos",
     "--no-run",
 ];
 
@@ -144,13 +152,16 @@ impl Arguments {
 
     fn run_with_previous(&self, plugin: &Path) -> Result<()> {
         ensure_built(&Binary::CONTROL_PLANE)?;
-        let programs = test_programs::built(&mut cargo(&BUILD_POLICY_TESTS))?;
+        let programs = test_programs::built(&mut cargo(&BUILD_NEIGHBOR_TESTS))?;
+        let (chaos, policy) = { programs.into_iter() }.partition(|program| program.tests("chaos"));
         let variables = [("POLICY_PREVIOUS_PLUGIN", plugin.into())];
-        self.run_programs(programs, &variables, &["--ignored", "neighbors::"])
+        let tested = self.run_programs(policy, &variables, &["--ignored", "neighbors::"]);
+        let variables = [("CHAOS_PREVIOUS", plugin.into())];
+        tested.and(self.run_programs(chaos, &variables, &[]))
     }
 }
 
-/// Runs the plugin that was built for the tests as a release runs each of its plugins.
+/// Runs the smoke test of a release with the plugin that was built for the tests.
 fn smoke_test() -> Result<()> {
     let plugin = target_dir().join("debug").join(PLUGIN.program);
     SmokeTest::start(Required::All)?.run_program(&plugin, Platform::here())

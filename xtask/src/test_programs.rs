@@ -15,7 +15,7 @@ use crate::cargo::cargo;
 use crate::output::{Progress, print, result};
 
 /// How many run at once.
-const AT_ONCE: usize = 2;
+const AT_ONCE: usize = 3;
 
 /// Those that take minutes. They are started first: the last one would run alone.
 const LONGEST: [&str; 4] = ["fencing", "cli", "model", "policy"];
@@ -135,6 +135,11 @@ pub(crate) fn run(programs: Vec<Program>, prepare: impl Fn(&mut Command) + Sync)
 }
 
 impl Program {
+    /// Whether it was built from this test of its package.
+    pub(crate) fn tests(&self, test: &str) -> bool {
+        self.name.ends_with(&format!("/{test}"))
+    }
+
     fn run(&self, prepare: impl Fn(&mut Command)) -> Result<()> {
         let mut command = Command::new(&self.executable);
         command

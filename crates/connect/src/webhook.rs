@@ -1,5 +1,6 @@
-//! A web server that takes messages: no API server, but reached with the same proxies and, as kubectl reaches one without an
-//! authority of its own, with the system's authorities.
+//! A web server that takes messages, reached with the same proxies as the API server and with the system's authorities.
+//!
+//! kube sends requests only to the API server.
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method, Request, StatusCode, Uri};

@@ -180,8 +180,7 @@ pub async fn set_keys<E: From<ApiError>>(
     }
 }
 
-/// Asks the server whether it admits the first write of [`set_keys`] on the Node `name`. Nothing is written, and the lock need
-/// not exist.
+/// Sends the first write of [`set_keys`] on the Node `name` as a dry run. The lock may not exist yet.
 ///
 /// # Errors
 /// If the Node can't be read, keeps changing, or the write is refused.

@@ -140,8 +140,8 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
         }
     }
 
-    /// Asks whether the server would admit the write of [`protect`](Self::protect) on the Node, for the lock that a dry run
-    /// on the server has answered. Machines and the medik8s Lease are not checked.
+    /// Checks in a dry run whether the server would accept the Node write of [`protect`](Self::protect). `lease` is what the
+    /// dry run of the lock returned. Machines and the medik8s Lease are not checked.
     ///
     /// # Errors
     /// Why the Node would not be labeled, or with `cordon` not cordoned.
@@ -161,8 +161,8 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
             })
         };
         match checking(cordon).await {
-            // As when it is written: the label may have to be replaced first.
-            Err(error) if cordon && error.is_by_policy() => checking(false).await.map(drop),
+            // Our policy may admit the cordon once the label of an earlier lock is replaced.
+            Err(error) if cordon && error.is_by_our_policy() => checking(false).await.map(drop),
             result => result.map(drop),
         }
     }

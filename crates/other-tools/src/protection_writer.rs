@@ -57,13 +57,13 @@ impl<'a, M> ProtectionWriter<'a, M> {
         as_written(lease, setting.await)
     }
 
-    /// Asks whether the server admits the same write. Nothing is written, and the lock need not exist.
+    /// Checks the same write in a dry run.
     pub(crate) async fn check_keys(
         &self,
         lease: &NodeLease,
         keys: impl Fn(&Node) -> NodeKeys,
     ) -> Result<Vec<Conflict>, WriteError> {
-        // The dry run of a lock may have no id.
+        // A dry run may return no lock id.
         let lock_id = lock_id(lease).unwrap_or_else(|| "none".to_owned());
         let keys = |on: &Node| NodeKeys::of_lock(lease).and(keys(on));
         let checking = check_keys(self.locks.requests(), lease.node(), &lock_id, keys);

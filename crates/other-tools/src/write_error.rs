@@ -106,6 +106,12 @@ impl WriteError {
         self.api().is_some_and(ApiError::is_by_policy)
     }
 
+    /// An admission policy of ours refused it.
+    pub(crate) fn is_by_our_policy(&self) -> bool {
+        self.api()
+            .is_some_and(|error| error.policy_code().is_some())
+    }
+
     fn api(&self) -> Option<&ApiError> {
         match self {
             Self::Node(error) | Self::Request(error) => match &**error {

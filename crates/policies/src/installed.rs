@@ -157,7 +157,7 @@ impl<'a> Installed<'a> {
         }
     }
 
-    /// The object to apply, of which the cluster has `found`. A binding keeps its mode; `None`: it was switched off.
+    /// What to apply for `manifest`, if the cluster has `found`. A binding keeps its mode. `None` if it was switched off.
     pub fn kept(&self, manifest: &Manifest, found: Option<&Value>) -> Option<Manifest> {
         match found {
             Some(found) if manifest.is_binding() => {

@@ -34,7 +34,8 @@ const WARNS_ONLY: &str = "kubectl-maint-pods";
 /// The oldest minor version of Kubernetes 1 on which the policies were tested.
 pub const OLDEST_MINOR: u32 = 30;
 
-/// Whether the policies were tested on this version of Kubernetes or an older one. On others, they might refuse correct writes.
+/// Whether this version of Kubernetes is at least the oldest on which the policies were tested. On older ones, they might
+/// refuse correct writes.
 /// Some providers write minor versions such as `36+`.
 #[must_use]
 pub fn is_supported(major: &str, minor: &str) -> bool {

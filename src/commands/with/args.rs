@@ -29,7 +29,7 @@ use crate::exit::Code;
 ///
 /// Otherwise, the exit code is the one of COMMAND. If COMMAND was not run, it is 3 (a node is already
 /// locked), 4 (the wait timed out), 6 (see --take-expired and --strict), 125 (another error), 126 or 127.
-/// docs/with.md explains the exit codes, signals and times, and the variables for COMMAND.
+/// docs/with.md explains exit codes, signals, times and variables, and what differs on macOS and Windows.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("wait", |wait| wait.long_help(

@@ -80,7 +80,7 @@ pub(crate) struct Nodes<'a> {
     reader: Reader,
     /// Those that were already read.
     heartbeats: Option<&'a HashMap<String, Instant>>,
-    /// Nobody reads their labels.
+    /// Drop the labels: they are not shown, or were already read.
     without_labels: bool,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// Keeps no labels: they are not shown, or were already read.
+    /// Drops the labels: they are not shown, or were already read.
     pub(crate) fn without_labels(self) -> Self {
         Self {
             without_labels: true,
@@ -166,7 +166,7 @@ impl<'a> Nodes<'a> {
         Ok(details)
     }
 
-    /// Reads in a list those that match the label `selector`, if `is_wanted` says so. Their heartbeats are known.
+    /// Lists the Nodes that match the label `selector` and `is_wanted`. The heartbeats must be read already.
     ///
     /// # Errors
     /// If they can't be read.
@@ -189,7 +189,7 @@ impl<'a> Nodes<'a> {
         listed.await
     }
 
-    /// The same, with heartbeats that are only read if a Node is not ready.
+    /// The same, but reads the heartbeats itself, and only if a Node is not ready.
     async fn with_later_heartbeats(
         &self,
         mut is_wanted: impl FnMut(&str) -> bool + Send,

@@ -160,8 +160,8 @@ enum NodesRead {
     Whole(Vec<(String, DetailsRead)>),
 }
 
-/// Lists the Nodes and, if `wide`, their heartbeats. The rows of nodes with late heartbeats don't show their health. If these
-/// are most nodes, only whole Nodes are read.
+/// Lists the Nodes and, if `wide`, their heartbeats. If most heartbeats are late, reads whole Nodes instead of rows: rows do
+/// not show the health of such nodes.
 async fn nodes_and_heartbeats(
     session: &Session<'_>,
     selector: Option<&str>,
@@ -180,7 +180,7 @@ async fn nodes_and_heartbeats(
     if !heartbeats.as_ref().is_some_and(|all| are_late(all, now)) {
         return Ok((rows.await.map(NodesRead::Rows), heartbeats));
     }
-    // Before the other list: the server works on them side by side.
+    // Cancel this list first. Otherwise, the server works on both.
     drop(rows);
     let nodes = Nodes::new(session, heartbeats.as_ref());
     let nodes = match detail {
@@ -197,7 +197,7 @@ async fn nodes_and_heartbeats(
     Ok((nodes, heartbeats))
 }
 
-/// Whether most of many `heartbeats` are late.
+/// Whether most heartbeats are late, and the cluster is large.
 fn are_late(heartbeats: &HashMap<String, Instant>, now: Now) -> bool {
     let late = heartbeats
         .values()

@@ -405,3 +405,24 @@ pub(crate) fn refused_by(code: &str, answer: &Answer, what: &str) {
 pub(crate) fn admitted(answer: Answer, what: &str) -> Value {
     answer.unwrap_or_else(|refused| panic!("{what}: {refused:?}"))
 }
+
+/// Creates a policy that is not ours, with one rule of what it matches and one validation.
+#[track_caller]
+pub(crate) fn policy_of_somebody_else(
+    admin: &Person,
+    name: &str,
+    rule: &Value,
+    validation: &Value,
+) {
+    let policy = json!({
+        "metadata": {"name": name},
+        "spec": {"matchConstraints": {"resourceRules": [rule]}, "validations": [validation]},
+    });
+    let policies = BINDINGS.replace("policybindings", "policies");
+    admitted(admin.post(&policies, &policy), "a policy");
+    let binding = json!({
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"]},
+    });
+    admitted(admin.post(BINDINGS, &binding), "a binding");
+}

@@ -15,12 +15,20 @@ use crate::dist::{PLUGIN, VERSION, program_path};
 use crate::output::print;
 
 pub(super) struct InstallTest {
-    dpkg_is_required: bool,
+    /// Whether each file must be tested. A warning tells that one was not.
+    all_required: bool,
 }
 
 impl InstallTest {
-    pub(super) fn new(dpkg_is_required: bool) -> Self {
-        Self { dpkg_is_required }
+    pub(super) fn new(all_required: bool) -> Self {
+        Self { all_required }
+    }
+
+    fn skip(&self, file: &Path, obstacle: &str) -> Result<()> {
+        let skipped = format!("{} was not tested: {obstacle}", file.display());
+        ensure!(!self.all_required, skipped);
+        print(format_args!("warning: {skipped}"));
+        Ok(())
     }
 
     /// Installs a deb or rpm package of `program`, and removes it.
@@ -29,13 +37,12 @@ impl InstallTest {
         let is_deb = package.extension().is_some_and(|of| of == "deb");
         let outcome = match (is_deb, has("dpkg"), has("rpm"), AsRoot::find()) {
             (true, true, ..) => test_package(program, &content, &Deb { package }),
-            (true, false, ..) => {
-                ensure!(!self.dpkg_is_required, "dpkg is not installed");
-                return skip(package, "dpkg is not installed");
-            }
+            (true, false, ..) => return self.skip(package, "dpkg is not installed"),
             (false, _, true, Some(root)) => test_package(program, &content, &Rpm { package, root }),
-            (false, _, false, _) => return skip(package, "rpm is not installed"),
-            (false, _, true, None) => return skip(package, "rpm needs root or a user namespace"),
+            (false, _, false, _) => return self.skip(package, "rpm is not installed"),
+            (false, _, true, None) => {
+                return self.skip(package, "rpm needs root or a user namespace");
+            }
         };
         outcome.with_context(|| format!("{} failed its test", package.display()))?;
         passed(package);
@@ -45,11 +52,12 @@ impl InstallTest {
     /// Reads the image of each platform, and runs the plugin of this machine's in its root directory.
     pub(super) fn image(&self, image: &Path) -> Result<()> {
         if !has("skopeo") {
-            return skip(image, "skopeo is not installed");
+            return self.skip(image, "skopeo is not installed");
         }
         let mut program_ran = false;
         for platform in [Platform::LinuxAmd64, Platform::LinuxArm64] {
             let root = unpack_image(image, platform)?;
+            check_shared(PLUGIN.program, &root.path().join("usr/local/share"))?;
             if platform == Platform::here()
                 && let Some(as_root) = AsRoot::find()
             {
@@ -63,7 +71,7 @@ impl InstallTest {
             }
         }
         if !program_ran {
-            return skip(image, "chroot needs root or a user namespace");
+            return self.skip(image, "chroot needs root or a user namespace");
         }
         passed(image);
         Ok(())
@@ -72,7 +80,7 @@ impl InstallTest {
     /// Lets Ruby parse Homebrew's formula.
     pub(super) fn formula(&self, formula: &Path) -> Result<()> {
         if !has("ruby") {
-            return skip(formula, "ruby is not installed");
+            return self.skip(formula, "ruby is not installed");
         }
         run(Command::new("ruby")
             .arg("-c")
@@ -160,7 +168,29 @@ impl Package for Rpm<'_> {
     }
 }
 
-/// Fails if the package does not install `content` as the program, or does not remove all its files.
+/// Where each package has the completions of a program, after the directory for shared files; zsh looks in either of two.
+fn completions(program: &str) -> [Vec<String>; 3] {
+    [
+        vec![format!("bash-completion/completions/{program}")],
+        vec![format!("fish/vendor_completions.d/{program}.fish")],
+        ["vendor-completions", "site-functions"]
+            .map(|directory| format!("zsh/{directory}/_{program}"))
+            .to_vec(),
+    ]
+}
+
+/// Fails if completions or the man page of the program are missing in `shared`.
+fn check_shared(program: &str, shared: &Path) -> Result<()> {
+    let page = vec![format!("man/man1/{program}.1")];
+    for places in completions(program).into_iter().chain([page]) {
+        let is_there = places.iter().any(|place| shared.join(place).is_file());
+        ensure!(is_there, "{} is missing", places.join(" or "));
+    }
+    Ok(())
+}
+
+/// Fails if the package does not install `content` as the program with its completions and man page, or does not remove all its
+/// files.
 fn test_package<P: Package>(program: &str, content: &[u8], package: &P) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let root = directory.path();
@@ -170,6 +200,7 @@ fn test_package<P: Package>(program: &str, content: &[u8], package: &P) -> Resul
         installed.context("the package has no program")? == content,
         "the program is not the one that was built"
     );
+    check_shared(program, &root.join("usr/share"))?;
     package.remove(program, root)?;
     let left = files(root, &root.join(P::DATABASE))?;
     ensure!(left.is_empty(), "the package left {left:?}");
@@ -254,14 +285,6 @@ fn passed(file: &Path) {
     print(format_args!("{} passed its test", file.display()));
 }
 
-fn skip(file: &Path, obstacle: &str) -> Result<()> {
-    print(format_args!(
-        "warning: {} was not tested: {obstacle}",
-        file.display()
-    ));
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,7 +317,13 @@ mod tests {
         }
     }
 
-    const FILES: &[&str] = &["usr/bin/maint", "usr/share/man/man1/maint.1"];
+    const FILES: &[&str] = &[
+        "usr/bin/maint",
+        "usr/share/bash-completion/completions/maint",
+        "usr/share/fish/vendor_completions.d/maint.fish",
+        "usr/share/zsh/site-functions/_maint",
+        "usr/share/man/man1/maint.1",
+    ];
 
     #[test]
     fn a_package_that_installs_the_program_and_leaves_nothing_passes() {
@@ -303,6 +332,23 @@ mod tests {
             left: None,
         };
         test_package("maint", b"built", &package).unwrap();
+    }
+
+    #[test]
+    fn a_package_without_completions_or_the_man_page_is_refused() {
+        for missing in 1..FILES.len() {
+            let mut files = FILES.to_vec();
+            let missing = files.remove(missing);
+            let package = Fake {
+                files: files.leak(),
+                left: None,
+            };
+            let error = test_package("maint", b"built", &package).unwrap_err();
+            assert!(
+                error.to_string().ends_with(" is missing"),
+                "{missing}: {error}"
+            );
+        }
     }
 
     #[test]
