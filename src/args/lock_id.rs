@@ -125,7 +125,7 @@ impl LockIds {
             (ids, _) => ids.map_err(|_| InputError::NotALockId { variable })?,
         };
         Ok(Some(Self {
-            source: VARIABLE,
+            source: variable,
             ids,
         }))
     }
@@ -154,7 +154,7 @@ impl LockIds {
                 let has_one = |node: &&String| self.of_node(node).is_some();
                 match nodes.iter().find(|node| !has_one(node)) {
                     // Set for other nodes, for example by `with`.
-                    Some(_) if source == VARIABLE && !nodes.iter().any(|node| has_one(&node)) => {
+                    Some(_) if source != FLAG && !nodes.iter().any(|node| has_one(&node)) => {
                         Ok(None)
                     }
                     Some(node) => Err(self.missing(node)),
@@ -268,6 +268,20 @@ mod tests {
         let earlier = [(DEPRECATED, LOCK_ID), (VARIABLE, OTHER)];
         assert_eq!(demanded(None, &earlier[..1], &["a"]), ids([LOCK_ID]));
         assert_eq!(demanded(None, &earlier, &["a"]), ids([OTHER]));
+    }
+
+    #[test]
+    fn messages_name_the_variable_that_is_set() {
+        let for_one = Err(format!("{DEPRECATED} is for one node only"));
+        assert_eq!(
+            demanded(None, &[(DEPRECATED, LOCK_ID)], &["a", "b"]),
+            for_one
+        );
+        let pair = format!("a={LOCK_ID}");
+        let of_with = [(DEPRECATED, &*pair)];
+        let missing = Err(format!("{DEPRECATED} has no lock id for node/b"));
+        assert_eq!(demanded(None, &of_with, &["a", "b"]), missing);
+        assert_eq!(demanded(None, &of_with, &["b", "c"]), Ok(vec![None, None]));
     }
 
     #[test]
