@@ -169,6 +169,9 @@ pub(crate) fn of_command(error: &clap::Error, line: &[OsString]) -> Option<Lines
                     usage::requires("--all-namespaces", "--pods"),
                     usage::NO_NAMESPACE_BUT_PODS.to_owned(),
                 ),
+                [missing] if flag_name(missing) == "--max" => {
+                    (usage::missing("--max"), usage::ADD_MAX.to_owned())
+                }
                 [missing] if flag_name(missing) == "--message" => {
                     (usage::missing("--message"), add_reason(line))
                 }

@@ -52,6 +52,7 @@ pub(crate) async fn run(args: &WhoamiArgs, start: &Start<'_>) -> Result<Code, Fa
     let outer = start.environment.get(HOLDER).map(ToOwned::to_owned);
     let identity = Identity::new(holder, user, outer);
     let terminal = session.terminal;
-    terminal.show(&identity, format, || identity.text())?;
+    let by_flag = start.program.has_holder();
+    terminal.show(&identity, format, || identity.text(by_flag))?;
     failure.map_or(Ok(Code::DONE), Err)
 }

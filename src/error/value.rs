@@ -31,6 +31,8 @@ pub(crate) enum InvalidValue {
     UnknownTime { or_duration: bool },
     /// Not a lock id.
     NotALockId,
+    /// No lock id, for example from an empty variable of a script.
+    EmptyLockId,
     /// A value that the library does not accept.
     Option(InvalidOption),
     /// A tool without a known opt-out.

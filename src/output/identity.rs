@@ -53,11 +53,11 @@ impl Identity {
         }
     }
 
-    /// A line for each.
-    pub(crate) fn text(&self) -> String {
+    /// A line for each. `by_flag`: if the holder was set, that was by the flag.
+    pub(crate) fn text(&self, by_flag: bool) -> String {
         let mut lines = vec![
             format!("Holder:    {}", escape(&self.holder)),
-            format!("From:      {}", source(self.holder_source)),
+            format!("From:      {}", source(self.holder_source, by_flag)),
         ];
         if let Some(earlier) = &self.earlier_holder {
             lines.push(format!("Also you:  {} ({EARLIER_HOLDER})", escape(earlier)));

@@ -151,7 +151,12 @@ impl LockCommand<'_> {
             answer => {
                 self.report_failure(&names(&targets), answer)?;
                 let leases = unfinished.into_iter().map(|(lease, _)| lease.clone());
-                leases.collect()
+                let leases: Vec<_> = leases.collect();
+                // A dry run shows only the question.
+                if !self.is_dry_run() {
+                    self.session.remember_shown(&leases);
+                }
+                leases
             }
         };
         // A node may have been cordoned before the user answered.

@@ -9,8 +9,8 @@ use std::task::Poll;
 use connect::{ApiUser, Connection, Environment, connect};
 use futures::poll;
 use maintenance_lease::protocol::Now;
-use maintenance_lease::{Change, Error, Maintenance, NodeLookup};
-use other_tools::{Finding, MachineRef};
+use maintenance_lease::{Change, Error, Maintenance, NodeLease, NodeLookup};
+use other_tools::{Activity, Finding, MachineRef};
 
 use super::interruption::or_interrupted;
 use super::management_cluster::{ManagementContexts, notices};
@@ -49,6 +49,8 @@ pub(crate) struct Session<'a> {
     pub(crate) management: ManagementContexts<'a>,
     /// The Nodes that were read whole.
     seen: Mutex<HashMap<String, SeenNode>>,
+    /// The expired locks that a question showed, each with the state of its node.
+    shown: Mutex<Vec<NodeLease>>,
 }
 
 /// What a whole Node shows about other tools.
@@ -144,6 +146,7 @@ impl<'a> Start<'a> {
             clocks_reported: AtomicBool::new(false),
             management: ManagementContexts::new(self.connection.flags(), self.environment),
             seen: Mutex::default(),
+            shown: Mutex::default(),
         })
     }
 }
@@ -201,18 +204,42 @@ impl Session<'_> {
         known.get(node).cloned()
     }
 
+    /// Remembers the expired locks that a question showed.
+    pub(super) fn remember_shown(&self, leases: &[NodeLease]) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.extend_from_slice(leases);
+    }
+
+    /// Whether a question showed the lock that `change` replaced.
+    fn is_shown(&self, change: &Change) -> bool {
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = |lease: &NodeLease| {
+            let holder = lease.holder().map(ToOwned::to_owned);
+            (lease.node().to_owned(), holder, lease.acquired())
+        };
+        let before = change.before.as_ref().map(key);
+        before.is_some_and(|before| shown.iter().any(|lease| key(lease) == before))
+    }
+
     /// Reports what the last holder left behind, and what other tools do to the node.
     pub(crate) fn report_before(&self, change: &Change, now: Now) {
         if let Some(fenced) = change::fenced(change, self.program) {
             self.terminal.warn(fenced);
         }
-        if let Some(expired) = change::expired(change, now) {
+        let is_shown = self.is_shown(change);
+        let findings = self.seen(&change.node).unwrap_or_default().findings;
+        let is_cordon = |finding: &Finding| finding.activity == Activity::Cordoned;
+        let expired = change::expired(change, now, findings.iter().any(is_cordon));
+        if let Some(expired) = expired.filter(|_| !is_shown) {
             self.terminal.warn(expired);
         }
         if let Some(note) = change::note(change) {
             self.terminal.remark(note);
         }
-        for finding in self.seen(&change.node).unwrap_or_default().findings {
+        for finding in findings {
+            if is_shown && is_cordon(&finding) {
+                continue;
+            }
             let words = sentence(&finding, now);
             self.terminal.warn(format!("node/{}: {words}", change.node));
         }

@@ -58,19 +58,16 @@ fn what(change: &Change, context: ChangeContext) -> String {
         Done::Acquired if is_hold => by("on hold") + &instead_of(change, broken, now),
         Done::Renewed if is_hold => by("hold updated") + &date_before(change, now),
         Done::Acquired => by("acquired"),
-        Done::Renewed => match change.unused_duration() {
-            Some(requested) => {
-                let updated = match has_new_reason(change) {
-                    true => "reason updated; ",
-                    false => "",
-                };
-                let requested = length(requested.into());
-                by(&format!(
-                    "{updated}not extended, because more than {requested} is left: locked"
-                ))
-            }
-            None => by("renewed"),
-        },
+        Done::Renewed if change.unused_duration().is_some() => {
+            let updated = match has_new_reason(change) {
+                true => "reason updated; ",
+                false => "",
+            };
+            by(&format!(
+                "{updated}not extended, because the lock already lasts longer: locked"
+            ))
+        }
+        Done::Renewed => by("renewed"),
         Done::AlreadyHeld => "already on hold by you".to_owned(),
         Done::Released if broken => format!("{ended} (was {was} by {})", holder(&change.before)),
         Done::Released => ended.to_owned() + &released_lock(change, was, context),
@@ -139,9 +136,12 @@ pub(crate) fn kept_interrupted(node: &str) -> String {
     format!("node/{node} stays on hold, because the hold replaced another lock")
 }
 
-/// How to add the requested time to what is left, if a renewal did not extend the lock.
+/// How to add the requested time to what is left, if a renewal did not extend the lock. An end is not time to add.
 pub(crate) fn how_to_extend(change: &Change, now: Now, program: &Program) -> Option<String> {
     let requested = Span::from(change.unused_duration()?);
+    if program.has("--until") {
+        return None;
+    }
     let most = change.longest_extension(now)?;
     let node = &change.node;
     Some(match requested <= most {
@@ -187,8 +187,8 @@ fn until(change: &Change, now: Now) -> String {
 }
 
 /// Whose lock had expired: the one that was taken over, or the caller's own that was renewed late. `None`
-/// if nothing had expired.
-pub(crate) fn expired(change: &Change, now: Now) -> Option<String> {
+/// if nothing had expired. With `names_cordon`, another line says that the node is cordoned.
+pub(crate) fn expired(change: &Change, now: Now, names_cordon: bool) -> Option<String> {
     let before = change.before.as_ref()?;
     if !matches!(change.state_before, State::Expired { .. }) {
         return None;
@@ -199,7 +199,7 @@ pub(crate) fn expired(change: &Change, now: Now) -> Option<String> {
             "node/{} had an expired lock of {}{about}; their work may be unfinished{}",
             change.node,
             person(before),
-            node_words(change)
+            node_words(change, names_cordon)
         )),
         Done::Renewed => Some(format!(
             "your lock on node/{} had expired{about}; nobody else acquired it",
@@ -228,11 +228,11 @@ pub(crate) fn reason_not_stored(node: &str) -> String {
 }
 
 /// The problems of the node that the last holder left.
-fn node_words(change: &Change) -> String {
+fn node_words(change: &Change, names_cordon: bool) -> String {
     let Some(row) = &change.row else {
         return String::new();
     };
-    match (row.is_ready(), row.is_cordoned()) {
+    match (row.is_ready(), row.is_cordoned() && !names_cordon) {
         (true, false) => String::new(),
         (is_ready, is_cordoned) => {
             format!("; the node is {}", node_problem(is_ready, is_cordoned))

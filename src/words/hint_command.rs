@@ -276,6 +276,16 @@ impl Program {
         &self.verb
     }
 
+    /// Whether the option `flag` was given, if [`same_command`](Self::same_command) repeats it.
+    pub(crate) fn has(&self, flag: &str) -> bool {
+        self.options.iter().any(|(given, _)| given == flag)
+    }
+
+    /// Whether `--holder` was given.
+    pub(crate) fn has_holder(&self) -> bool {
+        !self.holder.is_empty()
+    }
+
     /// Whether `--wait` was given.
     pub(crate) fn waits(&self) -> bool {
         self.waits

@@ -6,13 +6,18 @@ use maintenance_lease::protocol::identity;
 use crate::holder::{self, HolderSource, HoldingCommand};
 use crate::text::escape;
 
-/// Where the caller's identity comes from, and how to choose another.
-pub(crate) fn source(source: HolderSource) -> &'static str {
+/// Where the caller's identity comes from, and how to choose another. `by_flag`: if it was set, that was by the flag.
+pub(crate) fn source(source: HolderSource, by_flag: bool) -> &'static str {
     match source {
-        HolderSource::Set => "--holder or KUBECTL_MAINT_HOLDER",
-        HolderSource::ApiUser => "your API user; change it with --holder",
-        HolderSource::SharedApiUser => "your login and host, because others may share the API user",
-        HolderSource::UnknownApiUser => "your login and host, because the API user is unknown",
+        HolderSource::Set if by_flag => "--holder",
+        HolderSource::Set => "the variable KUBECTL_MAINT_HOLDER",
+        HolderSource::ApiUser => "the default: your API user; change it with --holder",
+        HolderSource::SharedApiUser => {
+            "the default: your login and host, because others may share the API user"
+        }
+        HolderSource::UnknownApiUser => {
+            "the default: your login and host, because the API user is unknown"
+        }
     }
 }
 

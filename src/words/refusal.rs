@@ -82,7 +82,7 @@ pub(super) fn cause_with(
             _ => format!("locked by {holder}{about}; you are {caller}"),
         },
         Refusal::NotHeld => match &refused.lease {
-            None => "it is free: never locked, or its Lease was deleted with its node".to_owned(),
+            None => "it is free: never locked, or its Lease was deleted".to_owned(),
             Some(lease) if lease.last_holder() == Some(request.caller) => {
                 let released = lease.released_at().map(Instant::from);
                 let at = released.map(|at| format!(" at {}", clock(at, request.now.latest)));
@@ -230,6 +230,12 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             format!(
                 "release your lock with `{}`",
                 program.run(format_args!("release {node}"))
+            )
+        }
+        (Refusal::NotHolder, Verb::Release) if matches!(refused.state, State::Expired { .. }) => {
+            format!(
+                "take {it} over with `{}`, or only clear {it} with {by_force}",
+                to_lock.same_command("")
             )
         }
         (Refusal::NotHolder, Verb::Release) | (Refusal::NotAHold, _) => {

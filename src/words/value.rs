@@ -44,6 +44,7 @@ impl fmt::Display for InvalidValue {
             Self::UnknownTime { or_duration: false } => {
                 "not a time with a time zone, e.g. 18:00Z or 2026-11-22T18:00Z"
             }
+            Self::EmptyLockId => "it is empty; use the output of acquire -o lock-id",
             Self::NotALockId => "not a lock id (see acquire -o lock-id)",
             Self::Option(error) => return error.fmt(f),
             Self::UnknownOptOut => return write!(f, "use {}", known_tools()),

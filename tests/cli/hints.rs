@@ -50,7 +50,7 @@ fn refused_nodes_have_one_hint_for_all_of_them() {
         assert_snapshot!(cluster.maint(["renew"]).args(&nodes).run(), @r#"
         $ kubectl maint renew worker-1 worker-2 worker-3
         -- stderr
-        error: cannot renew node/worker-3: it is free: never locked, or its Lease was deleted with its node
+        error: cannot renew node/worker-3: it is free: never locked, or its Lease was deleted
         error: cannot renew node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); you are alice@bastion
         error: cannot renew node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left); you are alice@bastion
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 -m WHY --wait`

@@ -144,10 +144,18 @@ fn a_script_creates_it_only_with_the_flag() {
 fn verbs_that_lock_nothing_do_not_need_it() {
     without_namespace("namespace-ends", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.maint(["release", &node]).succeeds();
-        cluster.maint(["unhold", &node]).succeeds();
         cluster.maint(["status"]).succeeds();
-        assert_eq!(cluster.maint(["renew", &node]).run().code, 3);
+        for verb in ["release", "unhold"] {
+            let run = cluster.maint([verb, &node]).succeeds();
+            assert!(run.stdout.ends_with("already free\n"), "{run}");
+        }
+        assert_snapshot!(cluster.maint(["renew", &node]).run(), @"
+        $ kubectl maint renew worker-1
+        -- stderr
+        error: cannot renew node/worker-1: it is free: never locked, or its Lease was deleted
+        hint: acquire it with `kubectl maint acquire worker-1 -m WHY`
+        -- exit code 3
+        ");
         assert!(!exists(cluster));
     });
 }

@@ -35,6 +35,15 @@ fn it_is_made_for_cleanup_traps() {
         -- exit code 3
         ");
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+        let expired = json!({"spec": {"acquireTime": ago(7200), "renewTime": ago(5400)}});
+        cluster.patch(&format!("{LEASES}/{node}"), &expired);
+        assert_snapshot!(cluster.maint(["release", &node]).run(), @"
+        $ kubectl maint release worker-1
+        -- stderr
+        error: cannot release node/worker-1: the lock of bob@laptop has expired (since [time], expired at [time], [length] ago); you are alice@bastion
+        hint: take it over with `kubectl maint acquire worker-1 -m WHY`, or only clear it with `kubectl maint release worker-1 --force -m WHY`
+        -- exit code 3
+        ");
     });
 }
 
@@ -309,6 +318,13 @@ fn a_lock_id_releases_only_its_acquisition() {
         hint: see `kubectl maint release --help`
         -- exit code 2
         ");
+        assert_snapshot!(cluster.maint(["release", &node, "--lock-id", ""]).run(), @r#"
+        $ kubectl maint release worker-1 --lock-id ""
+        -- stderr
+        error: invalid value '' for '--lock-id <ID>': it is empty; use the output of acquire -o lock-id
+        hint: see `kubectl maint release --help`
+        -- exit code 2
+        "#);
         assert_snapshot!(cluster.maint(["release", &node]).env("MAINT_LOCK_ID", "").run(), @"
         $ kubectl maint release worker-1
         -- stderr

@@ -109,7 +109,7 @@ fn a_script_takes_it_only_with_the_flag() {
         $ kubectl maint acquire worker-1 --take-expired
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished; the node is still cordoned
+        Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished
         Warning: node/worker-1: cordoned
         Expires [time] (in 30m). To release, extend or hold:
           kubectl maint release worker-1
@@ -276,6 +276,9 @@ fn a_person_is_asked() {
         let (terminal, _) = asked(cluster, &["acquire", &node]);
         let said = answered(terminal, "y");
         assert!(said.contains("acquired by alice@bastion"), "{said}");
+        // The question showed both.
+        assert!(!said.contains("cordoned"), "{said}");
+        assert!(!said.contains("bob@laptop"), "{said}");
     });
 }
 

@@ -14,7 +14,7 @@ fn the_holder_and_the_api_user_are_shown() {
             lines[..2],
             [
                 "Holder:    alice@bastion",
-                "From:      --holder or KUBECTL_MAINT_HOLDER"
+                "From:      the variable KUBECTL_MAINT_HOLDER"
             ]
         );
         let user = lines[2].strip_prefix("API user:  ").expect("a user");
@@ -33,11 +33,24 @@ fn the_holder_and_the_api_user_are_shown() {
         assert_snapshot!(cluster.maint(["whoami", "--as", "bob"]).run(), @"
         $ kubectl maint whoami --as bob
         Holder:    alice@bastion
-        From:      --holder or KUBECTL_MAINT_HOLDER
+        From:      the variable KUBECTL_MAINT_HOLDER
         API user:  bob
         Groups:    system:authenticated
         -- exit code 0
         ");
+        let by_flag = cluster.maint(["whoami", "--holder", "job-7"]).succeeds();
+        assert!(
+            by_flag.stdout.contains("From:      --holder\n"),
+            "{by_flag}"
+        );
+        let default = cluster
+            .maint(["whoami"])
+            .without_env("KUBECTL_MAINT_HOLDER");
+        let default = default.succeeds();
+        assert!(
+            default.stdout.contains("From:      the default: your "),
+            "{default}"
+        );
         assert_snapshot!(cluster.maint(["whoami", "-o", "lock-id"]).run(), @"
         $ kubectl maint whoami -o lock-id
         -- stderr
@@ -55,7 +68,7 @@ fn the_holder_is_shown_even_without_an_answer() {
     assert_snapshot!(nowhere.maint(["whoami"]).run(), @"
     $ kubectl maint whoami
     Holder:    alice@bastion
-    From:      --holder or KUBECTL_MAINT_HOLDER
+    From:      the variable KUBECTL_MAINT_HOLDER
     API user:  unknown
     -- stderr
     The connection to the server [server] was refused - did you specify the right host or port?
@@ -71,7 +84,7 @@ fn an_api_server_that_cannot_say_who_you_are_is_named_as_the_cause() {
         assert_snapshot!(run.run(), @"
         $ kubectl maint whoami
         Holder:    alice@bastion
-        From:      --holder or KUBECTL_MAINT_HOLDER
+        From:      the variable KUBECTL_MAINT_HOLDER
         API user:  unknown
         -- stderr
         error: the API server cannot say who you are: that needs Kubernetes 1.28 or later

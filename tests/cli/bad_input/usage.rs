@@ -401,3 +401,15 @@ fn a_value_after_a_space_is_not_read_as_a_node() {
         assert!(run.stderr.contains("was refused"), "{run}");
     }
 }
+
+#[test]
+fn fencing_all_nodes_needs_a_limit() {
+    let nowhere = Cluster::nowhere();
+    assert_snapshot!(nowhere.maint(["fence", "--all-unreachable", "--", "hook"]).run(), @"
+    $ kubectl maint fence --all-unreachable -- hook
+    -- stderr
+    error: missing --max
+    hint: add --max=N, the most nodes to fence
+    -- exit code 2
+    ");
+}
