@@ -132,7 +132,14 @@ pub(crate) fn lines(
         ),
         Failure::TooSlow { node } => (
             format!("could not lock node/{node}: checking all locks took longer than their duration"),
-            Some("use a longer --duration".to_owned()),
+            Some(
+                match request.map(|request| request.verb) {
+                    Some(Verb::Acquire) => "use a longer --duration",
+                    Some(Verb::With) => "use a longer --lease-duration",
+                    _ => "run it again",
+                }
+                .to_owned(),
+            ),
         ),
         Failure::OtherLease { node, has_one } => (
             match has_one {

@@ -68,8 +68,6 @@ pub(crate) fn requires(flag: &str, other: &str) -> String {
     format!("{flag} requires {other}")
 }
 
-const NO_NAMESPACE: &str = "remove the flag: nodes have no namespace";
-
 pub(crate) const NO_NAMESPACE_BUT_PODS: &str =
     "nodes have no namespace: remove it, or add --pods to show stuck pods";
 
@@ -182,7 +180,6 @@ pub(crate) fn instead_of_flag(command: &str, flag: &str) -> Option<String> {
             return Some(format!("print data with `{NAME} status NODE -o json`"));
         }
         ("with", "-l" | "--selector" | "--all") => "name the nodes before --",
-        ("status", "-A" | "--all-namespaces") => NO_NAMESPACE,
         ("force-delete", "-y" | "--yes" | "--force") => {
             "accept the risks by name: --accept-risk=ID -m \"WHY\""
         }

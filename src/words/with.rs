@@ -101,10 +101,12 @@ pub(crate) fn released(nodes: &[&str]) -> String {
 
 /// Ctrl-C during the release of these nodes.
 pub(crate) fn release_interrupted(nodes: &[String]) -> String {
-    format!(
-        "interrupted: the release of {} may still take effect; if not, the lock expires",
-        nodes.join(", ")
-    )
+    let nodes: Vec<String> = nodes.iter().map(|node| format!("node/{node}")).collect();
+    let (nodes, expires) = match &nodes[..] {
+        [node] => (node.clone(), "the lock expires"),
+        nodes => (nodes.join(", "), "the locks expire"),
+    };
+    format!("interrupted: the release of {nodes} may still take effect; if not, {expires}")
 }
 
 /// A lock is left to expire, because `processes` of the command could not be ended; `None` if their number is

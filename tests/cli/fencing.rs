@@ -4,9 +4,10 @@
 mod machine;
 
 use http::Method;
+use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{Cluster, Treatment, ago, holder_of, on_real};
+use crate::support::{Cluster, Treatment, ago, holder_of, in_memory, on_real};
 
 const HEARTBEATS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
@@ -205,5 +206,43 @@ fn a_heartbeat_during_the_write_of_the_record_is_reported_at_once() {
         assert!(is_recorded(cluster, &node));
         let holder = holder_of(cluster, &node);
         assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+    });
+}
+
+/// Every controller that writes to the Node may come first.
+#[test]
+fn a_node_that_keeps_changing_is_not_written() {
+    in_memory("fence-changing", |cluster| {
+        let node = unreachable(cluster);
+        let proxy = cluster.proxy_for(Treatment::Answer(409, None), is_write);
+        let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
+        assert_snapshot!(fence.kubeconfig(&proxy.kubeconfig).run(), @"
+        $ kubectl maint fence worker-1 --powered-off=dark
+        -- stderr
+        lease/worker-1 created
+        node/worker-1 on hold until it is unfenced
+        node/worker-1: fencing hold ended
+        error: could not update node/worker-1: it keeps changing; nothing was written to it
+        -- exit code 1
+        ");
+        assert!(!is_recorded(cluster, &node));
+    });
+}
+
+#[test]
+fn a_node_whose_writes_are_never_answered_may_be_changed() {
+    in_memory("fence-unanswered", |cluster| {
+        let node = unreachable(cluster);
+        let proxy = cluster.proxy_for(Treatment::Foreign(504), is_write);
+        let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
+        assert_snapshot!(fence.kubeconfig(&proxy.kubeconfig).run(), @"
+        $ kubectl maint fence worker-1 --powered-off=dark
+        -- stderr
+        lease/worker-1 created
+        node/worker-1 on hold until it is unfenced
+        error: unknown whether node/worker-1 was fenced: the write may still take effect (unknown whether node/worker-1 was changed: the API server did not answer); its lock is kept
+        hint: check with `kubectl maint status worker-1`; to continue, run the same command again
+        -- exit code 1
+        ");
     });
 }

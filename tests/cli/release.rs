@@ -658,3 +658,55 @@ fn the_next_holder_sees_the_note_and_the_old_one_who_released_the_lock() {
         "#);
     });
 }
+
+/// Other clients write any time that they like.
+#[test]
+fn the_end_of_a_released_lock_may_be_unreadable() {
+    on_one("release-unreadable", |cluster| {
+        let node = cluster.node("worker-1");
+        let spec = json!({
+            "holderIdentity": "bob@laptop",
+            "acquireTime": ago(60),
+            "renewTime": "9999-12-31T23:59:59.000000Z",
+            "leaseDurationSeconds": 3600,
+        });
+        cluster.lease(&node, &spec);
+        let force = ["release", &node, "--force", "--yes", "-m", "he is away"];
+        assert_snapshot!(cluster.maint(force).run(), @r#"
+        $ kubectl maint release worker-1 --force --yes -m "he is away"
+        node/worker-1 released (was locked by bob@laptop)
+        -- stderr
+        Warning: bob@laptop may still act on node/worker-1, because the end of their lock cannot be read; tell them
+        -- exit code 0
+        "#);
+    });
+}
+
+#[test]
+fn a_dry_run_shows_the_question_about_many_locks() {
+    on_one("release-many", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        let [one, other] = &nodes;
+        let acquire = cluster.maint(["acquire", one, other]);
+        acquire.holder("bob@laptop").succeeds();
+        let dry_run = |words: &[&str]| cluster.maint(words).args([one, other, "--dry-run"]).run();
+        assert_snapshot!(dry_run(&["release", "--force"]), @"
+        $ kubectl maint release --force worker-1 worker-2 --dry-run
+        node/worker-1 released (was locked by bob@laptop) (dry run)
+        node/worker-2 released (was locked by bob@laptop) (dry run)
+        -- stderr
+        without --dry-run, this asks first: Release these 2 locks?
+        both nodes would be free (dry run)
+        -- exit code 0
+        ");
+        assert_snapshot!(dry_run(&["hold", "--take-over", "-m", "disk"]), @"
+        $ kubectl maint hold --take-over -m disk worker-1 worker-2 --dry-run
+        node/worker-1 on hold by alice@bastion, taken over from bob@laptop (dry run)
+        node/worker-2 on hold by alice@bastion, taken over from bob@laptop (dry run)
+        -- stderr
+        without --dry-run, this asks first: Take over these 2 nodes from their holders?
+        both nodes would be on hold (dry run)
+        -- exit code 0
+        ");
+    });
+}

@@ -6,6 +6,7 @@ use control_plane::Rule;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
+use crate::support::Treatment::Forbid;
 use crate::support::{Cluster, LEASES, Run, ago, in_memory, on_both, on_one, on_real, requests};
 
 /// A lease of `holder`, taken so many seconds ago, for so many in all.
@@ -770,5 +771,23 @@ fn without_the_right_to_list_nodes_are_read_by_name() {
             all.stderr.contains("list leases.coordination.k8s.io"),
             "{all}"
         );
+    });
+}
+
+#[test]
+fn without_the_right_to_list_nodes_those_with_a_lease_are_shown() {
+    in_memory("status-unlisted", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.node("worker-2");
+        cluster.maint(["acquire", &node]).succeeds();
+        let proxy = cluster.proxy_for(Forbid("not you"), |_, path| {
+            path.starts_with("/api/v1/nodes")
+        });
+        let status = cluster.maint(["status"]).kubeconfig(&proxy.kubeconfig);
+        let run = status.succeeds();
+        assert!(run.stdout.contains("Locked"), "{run}");
+        assert!(!run.stdout.contains("worker-2"), "{run}");
+        let said = "no permission to list nodes: only nodes with a Lease are shown\n";
+        assert!(run.stderr.ends_with(said), "{run}");
     });
 }

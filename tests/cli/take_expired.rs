@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::Treatment::{Keep, Pass};
 use crate::support::{
-    Cluster, LEASES, Running, ago, as_text, at_a_terminal, holder_of, in_one_line, on_both, on_one,
-    on_real, requests,
+    Cluster, LEASES, Running, ago, as_text, at_a_terminal, holder_of, in_memory, in_one_line,
+    on_both, on_one, on_real, requests,
 };
 
 /// What bob left an hour ago.
@@ -279,6 +279,25 @@ fn a_person_is_asked() {
         // The question showed both.
         assert!(!said.contains("cordoned"), "{said}");
         assert!(!said.contains("bob@laptop"), "{said}");
+    });
+}
+
+#[test]
+fn of_many_nodes_it_asks_once() {
+    in_memory("unfinished-many", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| left_by(cluster, short, "bob@laptop"));
+        let [one, other] = &nodes;
+        for (words, question) in [
+            (&["acquire", one, other][..], "Lock these 2 nodes anyway?"),
+            (
+                &["hold", one, other, "-m", "disk"],
+                "Put these 2 nodes on hold anyway?",
+            ),
+        ] {
+            let (terminal, facts) = asked(cluster, words);
+            assert!(facts.contains(question), "{facts}");
+            answered(terminal, "n");
+        }
     });
 }
 

@@ -465,3 +465,14 @@ fn doctor_reports_overdue_holds() {
         );
     });
 }
+
+#[test]
+fn an_address_that_is_none_is_said() {
+    in_memory("webhook-unusable", |cluster| {
+        let node = cluster.node("worker-1");
+        let hold = cluster.maint(["hold", &node, "-m", "disk"]);
+        let run = hold.env(VARIABLE, "hooks.example.com/T0").succeeds();
+        let said = format!("Warning: could not use the webhook in {VARIABLE}: ");
+        assert!(run.stderr.contains(&said), "{run}");
+    });
+}

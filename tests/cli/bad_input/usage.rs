@@ -413,3 +413,94 @@ fn fencing_all_nodes_needs_a_limit() {
     -- exit code 2
     ");
 }
+
+#[test]
+fn values_that_cannot_be_meant_have_a_hint() {
+    let nowhere = Cluster::nowhere();
+    for (words, lines) in [
+        (
+            &["acquire", "worker-1,worker-2"][..],
+            "error: \"worker-1,worker-2\" is not a valid node name\nhint: separate node names with spaces\n",
+        ),
+        (
+            &["acquire", "worker-1", "--until", "soon"],
+            "not a time with a time zone, e.g. 18:00Z or 2026-11-22T18:00Z\n",
+        ),
+        (
+            &["acquire", "worker-1", "--until", "18:00"],
+            "add a time zone, e.g. 18:00Z or 18:00+02:00\n",
+        ),
+        (
+            &["acquire", "worker-1", "--duration", "+20m"],
+            "must not begin with +: only renew adds to the time that is left\n",
+        ),
+        (
+            &["acquire", "worker-1", "--wait", "--timeout", "9999d"],
+            "must not be longer than 3650d\n",
+        ),
+        (
+            &["fence", "worker-1", "--powered-off=HOW YOU KNOW"],
+            "replace HOW YOU KNOW with how you know it\n",
+        ),
+        (
+            &[
+                "status",
+                "--token",
+                "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9",
+            ],
+            "it is a lock id, which only renew, release and verify take\n",
+        ),
+        (
+            &[
+                "release",
+                "worker-1",
+                "--token",
+                "worker-1 0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9",
+            ],
+            "it looks like a lock id, but is not one: use --lock-id with the output of acquire -o lock-id\n",
+        ),
+        (
+            &["why", "web-0"],
+            "error: \"web-0\" has no kind\nhint: use pod/web-0, pvc/web-0 or namespace/web-0\n",
+        ),
+        (
+            &["why", "deploy/web"],
+            "hint: use pod/NAME, pvc/NAME or namespace/NAME; list its pods with `kubectl get pods`\n",
+        ),
+        (
+            &["why", "pod/a", "pod/b"],
+            "error: why explains one object at a time\nhint: run it once for each object\n",
+        ),
+        (
+            &["unhold", "worker-1", "--force"],
+            "hint: remove it: unhold asks you to confirm if the hold is not yours\n",
+        ),
+        (
+            &["unhold", "worker-1", "-m", "done"],
+            "hint: remove it: an Event on the node records who ended the hold\n",
+        ),
+        (
+            &["describe", "worker-1", "-o", "json"],
+            "hint: print data with `kubectl maint status NODE -o json`\n",
+        ),
+        (
+            &["acquire", "worker-1", "--wait=soon"],
+            "hint: remove the value; --timeout limits the wait\n",
+        ),
+        (
+            &[
+                "with",
+                "worker-1",
+                "--grace=50m",
+                "--request-timeout=30m",
+                "--",
+                "true",
+            ],
+            "too long: the lock would have to last more than 1h\nhint: use a shorter --grace or --request-timeout\n",
+        ),
+    ] {
+        let run = nowhere.maint(words).run();
+        assert!(run.stderr.contains(lines), "{run}");
+        assert!([2, 125].contains(&run.code), "{run}");
+    }
+}

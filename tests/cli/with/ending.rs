@@ -6,6 +6,7 @@ use insta::assert_snapshot;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::{briefly, with};
+use crate::support::Treatment::{Answer, Keep, Pass};
 use crate::support::{LEASES, Maint, Plugin, Running, holder_of, in_memory, on_both, on_one};
 
 /// A command that says its process id, with a child in a session of its own that says its own: both
@@ -222,5 +223,57 @@ fn without_a_release_if_its_credential_plugin_hangs() {
             std::fs::remove_file(&go).expect("a file");
             cluster.delete(&format!("{LEASES}/{node}"));
         }
+    });
+}
+
+#[test]
+fn a_release_that_is_refused_has_a_hint_how_to_repeat_it() {
+    on_one("ending-refused", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.released(&node);
+        let proxy = cluster.proxy_for_writes(&[Pass, Answer(403, None)]);
+        let with = cluster.maint(["with", "-q", &node, "--", "true"]);
+        assert_snapshot!(with.kubeconfig(&proxy.kubeconfig).run(), @"
+        $ kubectl maint with -q worker-1 -- true
+        -- stderr
+        Warning: could not release node/worker-1: Error from server (Forbidden): the proxy says so
+        hint: it expires at [time]; release it now with `kubectl maint release worker-1 --lock-id [lock-id] --holder alice@bastion/with-[process]`
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_release_that_hangs_is_not_waited_for_after_the_lock_expired() {
+    on_one("ending-late", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.released(&node);
+        let proxy = cluster.proxy_for_writes(&[Pass, Keep, Keep, Keep, Keep, Keep, Keep]);
+        let with = briefly(cluster, &node, "true");
+        assert_snapshot!(with.kubeconfig(&proxy.kubeconfig).run(), @"
+        $ kubectl maint with worker-1 --request-timeout 5s --grace 1s --lease-duration 11s -- /bin/sh -c true
+        -- stderr
+        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c true
+        Warning: could not release node/worker-1 before its lock expired
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn an_interrupt_during_the_release_leaves_the_lock_to_expire() {
+    on_one("ending-interrupt", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.released(&node);
+        let proxy = cluster.proxy_for_writes(&[Pass, Keep, Keep, Keep, Keep]);
+        let with = cluster.maint(["with", "-q", &node, "--", "true"]);
+        let (run, _kept) = proxy.holds_up(with);
+        run.is_sent(Signal::INT);
+        assert_snapshot!(run.ends(), @"
+        $ kubectl maint with -q worker-1 -- true
+        -- stderr
+        Warning: interrupted: the release of node/worker-1 may still take effect; if not, the lock expires
+        -- exit code 0
+        ");
     });
 }

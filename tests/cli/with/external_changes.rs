@@ -51,6 +51,18 @@ fn an_edit_that_shortens_the_lease_differs_from_an_unreachable_server() {
 }
 
 #[test]
+fn an_edit_that_removes_the_times_ends_the_lock() {
+    on_one("outside-timeless", |cluster| {
+        let node = cluster.node("worker-1");
+        let edit = json!({"spec": {"acquireTime": null, "renewTime": null}});
+        let run = edited(cluster, &node, &edit);
+        let said = "it was not renewed in time: its Lease has no readable renewal time. Either its Lease was edited";
+        assert!(run.stderr.contains(said), "{run}");
+        assert_eq!(run.code, 5, "{run}");
+    });
+}
+
+#[test]
 fn the_command_itself_may_release_it() {
     on_one("outside-own", |cluster| {
         let node = cluster.node("worker-1");

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use insta::assert_snapshot;
 use rustix::process::Signal;
+use serde_json::json;
 
 use super::{at_work, briefly, with};
-use crate::support::Treatment::{Keep, Pass};
-use crate::support::{Cluster, LEASES, Plugin, Proxy, Run, holder_of, on_both, on_one};
+use crate::support::Treatment::{Forbid, Keep, Pass};
+use crate::support::{Cluster, LEASES, Plugin, Proxy, Run, ago, holder_of, on_both, on_one};
 
 /// Prints when it has started and, at the end, which signal it got.
 const CAREFUL: &str = "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; \
@@ -229,5 +230,36 @@ fn because_its_credential_plugin_hangs() {
         // It ends with the command, and not when it pleases.
         assert!(!plugin.has_outlived(), "{run}");
         assert!(holder_of(cluster, &node).is_some());
+    });
+}
+
+/// Without a watch, the next renewal shows it.
+#[test]
+fn to_a_lease_that_was_created_again() {
+    on_one("lost-replaced", |cluster| {
+        let proxy = cluster.proxy_for(Forbid("not you"), |_, path| path.contains("watch="));
+        for (short, holder, said) in [
+            ("worker-1", "", "its Lease was deleted and created again\n"),
+            (
+                "worker-2",
+                "bob@laptop",
+                "its Lease was deleted and created again for bob@laptop (since ",
+            ),
+        ] {
+            let node = cluster.node(short);
+            let with = briefly(cluster, &node, CAREFUL);
+            let running = at_work(with.kubeconfig(&proxy.kubeconfig));
+            cluster.delete(&format!("{LEASES}/{node}"));
+            let spec = json!({
+                "holderIdentity": holder,
+                "acquireTime": ago(0),
+                "renewTime": ago(0),
+                "leaseDurationSeconds": 60,
+            });
+            cluster.lease(&node, &spec);
+            let run = running.ends();
+            assert!(run.stderr.contains(said), "{run}");
+            assert_eq!(run.code, 5, "{run}");
+        }
     });
 }
