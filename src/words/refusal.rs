@@ -195,7 +195,7 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
         return format!("if you are {whom}, run `{line}`{or_by_force}");
     }
     match (refused.refusal, verb) {
-        (_, Verb::Verify) => STOP.to_owned(),
+        (_, Verb::Verify) => stop(nodes),
         (Refusal::Held | Refusal::NotHolder, Verb::Release | Verb::Renew)
             if refused.state.is_ending(request.now) =>
         {
@@ -309,7 +309,7 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             "end the hold with `{}`",
             program.run(format_args!("unhold {node}"))
         ),
-        (Refusal::ChangedHands, Verb::Renew) => STOP.to_owned(),
+        (Refusal::ChangedHands, Verb::Renew) => stop(nodes),
         (Refusal::ChangedHands, _) => {
             format!(
                 "show the current lock with `{}`",
@@ -349,8 +349,15 @@ pub(super) fn wait_longer(awaited: LockState, nodes: &[String], program: &Progra
     )
 }
 
-/// What to do after losing a lock that the work depends on.
-const STOP: &str = "stop the work that relied on this lock";
+/// What to do after losing the locks of `nodes` that the work depends on.
+fn stop(nodes: &[String]) -> String {
+    let locks = if nodes.len() == 1 {
+        "this lock"
+    } else {
+        "these locks"
+    };
+    format!("stop the work that relied on {locks}")
+}
 
 /// What to do about the lock of the `with` that this runs under. `same` is the same command.
 fn under(holder: &str, verb: Verb, same: &Program) -> String {

@@ -826,3 +826,30 @@ fn nodes_that_commands_of_one_person_hold_take_one_line() {
         ");
     });
 }
+
+/// As other clients write them.
+#[test]
+fn a_refusal_says_that_a_hold_is_overdue_and_that_a_lock_has_no_times() {
+    on_one("acquire-odd", |cluster| {
+        let [overdue, timeless] = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        let until = json!({"kubectl-maint.dev/hold-until": ago(7200)});
+        let hold = json!({"holderIdentity": "kubeadm:bob@laptop", "acquireTime": ago(9000)});
+        cluster.lease_with(&overdue, &until, &hold);
+        cluster.lease(&timeless, &json!({"holderIdentity": "bob@laptop"}));
+        let acquire = |node: &str| cluster.maint(["acquire", node, "--free-only"]).run();
+        assert_snapshot!(acquire(&overdue), @"
+        $ kubectl maint acquire worker-1 --free-only
+        -- stderr
+        error: cannot acquire node/worker-1: on hold by bob@laptop (since [time], expected until [time], overdue by 120m)
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`, or ask bob@laptop to end the hold, or end it with `kubectl maint unhold worker-1`
+        -- exit code 3
+        ");
+        assert_snapshot!(acquire(&timeless), @"
+        $ kubectl maint acquire worker-2 --free-only
+        -- stderr
+        error: cannot acquire node/worker-2: the lock of bob@laptop has expired (no times recorded)
+        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-2`
+        -- exit code 3
+        ");
+    });
+}

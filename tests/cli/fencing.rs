@@ -1,5 +1,5 @@
 //! `fence` and `unfence`, if the answers to their writes are lost, or if something happens during a
-//! write. All else is in tests/fencing.
+//! write. What a hint says is here too. All else is in tests/fencing.
 
 mod machine;
 
@@ -243,6 +243,96 @@ fn a_node_whose_writes_are_never_answered_may_be_changed() {
         error: unknown whether node/worker-1 was fenced: the write may still take effect (unknown whether node/worker-1 was changed: the API server did not answer); its lock is kept
         hint: check with `kubectl maint status worker-1`; to continue, run the same command again
         -- exit code 1
+        ");
+    });
+}
+
+#[test]
+fn a_hook_that_a_signal_ends_proves_nothing() {
+    in_memory("fence-killed", |cluster| {
+        let node = unreachable(cluster);
+        let hook = ["fence", &node, "--", "/bin/sh", "-c", "kill -KILL $$"];
+        assert_snapshot!(cluster.maint(hook).run(), @r#"
+        $ kubectl maint fence worker-1 -- /bin/sh -c "kill -KILL $$"
+        -- stderr
+        lease/worker-1 created
+        node/worker-1 on hold until it is unfenced
+        node/worker-1: fencing hold ended
+        error: the hook was killed by SIGKILL: nothing was changed in the cluster
+        hint: check node/worker-1: what the hook did is unknown; it printed nothing
+        -- exit code 1
+        "#);
+    });
+}
+
+#[test]
+fn describe_says_what_to_run_for_an_unreachable_and_a_fenced_node() {
+    in_memory("fence-describe", |cluster| {
+        let node = unreachable(cluster);
+        let describe = || cluster.maint(["describe", "node", &node]).succeeds();
+        let run = describe();
+        let said = "Power it off and move its pods:  kubectl maint fence worker-1 -- HOOK\n";
+        assert!(run.to_string().contains(said), "{run}");
+        cluster
+            .maint(["fence", &node, "--powered-off=dark", "--timeout=0"])
+            .run();
+        let run = describe();
+        let said = "After its restart:        kubectl maint unfence worker-1\n";
+        assert!(run.to_string().contains(said), "{run}");
+        assert_snapshot!(cluster.maint(["unfence", &node]).run(), @"
+        $ kubectl maint unfence worker-1
+        -- stderr
+        error: cannot unfence node/worker-1: it is still unreachable
+        hint: start it first, or let a hook start it with `kubectl maint unfence worker-1 -- HOOK`
+        -- exit code 6
+        ");
+    });
+}
+
+#[test]
+fn a_node_that_the_control_plane_calls_ready_is_not_fenced() {
+    in_memory("fence-ready", |cluster| {
+        let node = unreachable(cluster);
+        let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+        cluster.patch(&format!("/api/v1/nodes/{node}/status"), &ready);
+        let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
+        assert_snapshot!(fence.run(), @"
+        $ kubectl maint fence worker-1 --powered-off=dark
+        -- stderr
+        error: cannot fence node/worker-1: Kubernetes does not report it unreachable yet: its Ready condition is still True
+        hint: wait until Ready is Unknown: `kubectl wait node/worker-1 --for=condition=Ready=Unknown --timeout=5m`
+        -- exit code 6
+        ");
+        beats(cluster, &node, 0);
+        let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
+        let run = fence.run();
+        let hint = "hint: drain it with `kubectl drain worker-1 --ignore-daemonsets`; if it hangs although it \
+                    reports, fence it with `kubectl maint fence worker-1 --suspect -- HOOK`\n";
+        assert!(run.to_string().contains(hint), "{run}");
+        assert_eq!(run.code, 6, "{run}");
+    });
+}
+
+#[test]
+fn a_deletion_without_the_right_to_lock_names_the_risk() {
+    in_memory("delete-forbidden", |cluster| {
+        let node = unreachable(cluster);
+        let proxy = cluster.proxy_for(Treatment::Forbid("not you"), |method, path| {
+            method != Method::GET && path.contains("kube-node-maintenance/leases")
+        });
+        let target = format!("node/{node}");
+        let delete = ["force-delete", &target, "--accept-risk=none", "-m", "dark"];
+        let delete = cluster.maint(delete).kubeconfig(&proxy.kubeconfig);
+        assert_snapshot!(delete.run(), @"
+        $ kubectl maint force-delete node/worker-1 --accept-risk=none -m dark
+        context [context], server [server], user sandbox
+        node/worker-1
+          info     node-unreachable  the node is unreachable, and its last heartbeat is 5m old: its pods may still be running
+          6 checks ok
+        -- stderr
+        error: risks not accepted: unread: could not lock the node: Error from server (Forbidden): not you; nothing was deleted
+        hint: to delete without the lock: `kubectl maint force-delete node/worker-1 --accept-risk=unread -m dark`
+        -- exit code 6
         ");
     });
 }

@@ -184,3 +184,27 @@ fn without_an_acquisition_there_is_nothing_to_verify() {
     -- exit code 2
     ");
 }
+
+#[test]
+fn locks_that_were_lost_alike_are_counted() {
+    on_one("verify-many", |cluster| {
+        let ids = ["worker-1", "worker-2", "worker-3", "worker-4", "worker-5"].map(|short| {
+            let node = cluster.node(short);
+            let id = acquire(cluster, &node);
+            let bob = |words: &[&str]| cluster.maint(words).holder("bob@laptop").succeeds();
+            bob(&["release", &node, "--force", "--yes"]);
+            bob(&["acquire", &node]);
+            format!("{node}={id}")
+        });
+        let verify = cluster
+            .maint(["verify"])
+            .env("MAINT_LOCK_ID", ids.join(" "));
+        assert_snapshot!(verify.run(), @"
+        $ kubectl maint verify
+        -- stderr
+        error: lost the locks on 5 nodes: replaced by a newer lock of bob@laptop (until [time] at the latest): worker-1, worker-2, worker-3, worker-4, worker-5
+        hint: stop the work that relied on these locks
+        -- exit code 3
+        ");
+    });
+}

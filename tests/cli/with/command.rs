@@ -5,7 +5,7 @@ use std::slice;
 use insta::assert_snapshot;
 
 use super::with;
-use crate::support::{LEASES, holder_of, on_both, on_one};
+use crate::support::{Cluster, LEASES, holder_of, on_both, on_one};
 
 #[test]
 fn it_runs_on_this_machine_while_the_node_is_locked() {
@@ -181,5 +181,30 @@ fn its_words_and_streams_are_left_as_they_are() {
             .stdin("a line\nno end")
             .succeeds();
         assert_eq!(run.stdout, "a line\nno end");
+    });
+}
+
+/// The holder of `with` has its process id, too.
+#[test]
+fn a_holder_with_no_room_for_the_process_is_refused() {
+    let nowhere = Cluster::nowhere();
+    let holder = "a".repeat(245);
+    let run = nowhere
+        .maint(["with", "worker-1", "--", "true"])
+        .holder(&holder)
+        .run();
+    let said = "error: a holder identity must not be longer than 253 bytes\nhint: choose another name with --holder\n";
+    assert!(run.stderr.contains(said), "{run}");
+    assert_eq!(run.code, 125, "{run}");
+}
+
+#[test]
+fn describe_inside_it_says_how_to_release_the_lock() {
+    on_one("command-describe", |cluster| {
+        let node = cluster.node("worker-1");
+        let describe = "$PLUGIN describe node $MAINT_NODE";
+        let run = with(cluster, &[node], describe).succeeds();
+        let said = "You run inside this lock:  exit the command of `with` to release it\n";
+        assert!(run.stdout.contains(said), "{run}");
     });
 }

@@ -277,3 +277,17 @@ fn an_interrupt_during_the_release_leaves_the_lock_to_expire() {
         ");
     });
 }
+
+#[test]
+fn processes_that_the_command_leaves_are_counted() {
+    on_one("ending-left", |cluster| {
+        let node = cluster.node("worker-1");
+        let lone = "sleep 1000 >/dev/null 2>&1 &";
+        let run = with(cluster, slice::from_ref(&node), lone).succeeds();
+        let said = "the command left 1 process running; ending it\n";
+        assert!(run.stderr.contains(said), "{run}");
+        let run = with(cluster, &[node], &format!("{lone} {lone}")).succeeds();
+        let said = "the command left 2 processes running; ending them\n";
+        assert!(run.stderr.contains(said), "{run}");
+    });
+}

@@ -118,3 +118,14 @@ fn hints_do_not_end_the_callers_own_with() {
         assert_snapshot!(hints("wait $MAINT_NODE --timeout 0"), @"hint: this runs inside `with`, which has the lock until its command ends; do not wait for it here");
     });
 }
+
+#[test]
+fn an_edit_that_empties_the_holder_leaves_no_trace_but_events() {
+    on_one("outside-empty", |cluster| {
+        let node = cluster.node("worker-1");
+        let run = edited(cluster, &node, &json!({"spec": {"holderIdentity": ""}}));
+        let said = "it was released\nhint: an Event may say who ended it and why; see `kubectl describe node worker-1`\n";
+        assert!(run.to_string().contains(said), "{run}");
+        assert_eq!(run.code, 5, "{run}");
+    });
+}
