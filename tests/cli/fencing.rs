@@ -336,3 +336,30 @@ fn a_deletion_without_the_right_to_lock_names_the_risk() {
         ");
     });
 }
+
+#[test]
+fn nodes_after_the_one_that_failed_are_named_in_the_data() {
+    in_memory("fence-all-stops", |cluster| {
+        unreachable(cluster);
+        for healthy in ["worker-4", "worker-5", "worker-6"] {
+            cluster.node(healthy);
+        }
+        let other = cluster.node("worker-3");
+        let status = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
+        cluster.patch(&format!("/api/v1/nodes/{other}/status"), &status);
+        let beat = json!({"metadata": {"name": other}, "spec": {"renewTime": ago(300)}});
+        cluster.create(HEARTBEATS, &beat);
+        let fence = [
+            "fence",
+            "--all-unreachable",
+            "--max=2",
+            "--timeout=0",
+            "-o",
+            "json",
+        ];
+        let run = cluster.maint(fence).args(["--yes", "--", "false"]).run();
+        assert_eq!(run.code, 1, "{run}");
+        let said = "\"message\": \"not fenced: the command stopped at another node\"";
+        assert!(run.stdout.contains(said), "{run}");
+    });
+}

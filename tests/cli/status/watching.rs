@@ -5,9 +5,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::Treatment::Answer;
+use crate::support::Treatment::{Answer, Forbid};
 use crate::support::schema::check_value;
-use crate::support::{Cluster, Maint, ago, on_both, on_one};
+use crate::support::{Cluster, Maint, ago, in_memory, on_both, on_one};
 
 /// A status that goes on, read line by line.
 struct Watch {
@@ -45,9 +45,16 @@ impl Watch {
 
     /// The first line on stderr.
     fn remark(&mut self) -> String {
+        self.remarks(1).remove(0)
+    }
+
+    /// The first lines there.
+    fn remarks(&mut self, count: usize) -> Vec<String> {
         let stderr = self.child.stderr.take().expect("a pipe");
-        let line = BufReader::new(stderr).lines().next();
-        line.expect("it says something").expect("UTF-8")
+        let lines = BufReader::new(stderr).lines().take(count);
+        let lines: Vec<String> = lines.map(|line| line.expect("UTF-8")).collect();
+        assert_eq!(lines.len(), count, "{lines:?}");
+        lines
     }
 
     fn close(&mut self) {
@@ -216,5 +223,34 @@ fn a_watch_in_json_has_a_document_for_each_change() {
         assert_eq!(taken["state"], "Locked");
         assert_eq!(taken["holder"], "alice@bastion");
         assert!(taken["lockId"].is_string(), "{taken}");
+    });
+}
+
+#[test]
+fn what_cannot_be_watched_is_said() {
+    in_memory("watch-forbidden", |cluster| {
+        cluster.node("worker-1");
+        let proxy = cluster.proxy_for(Forbid("not you"), |_, path| {
+            path.contains("watch=") && path.starts_with("/api/v1/nodes")
+        });
+        let status = cluster.maint(["status", "--all", "--watch"]);
+        let mut watch = Watch::of(cluster, status.kubeconfig(&proxy.kubeconfig));
+        assert_eq!(
+            watch.remark(),
+            "Warning: could not watch nodes: Error from server (Forbidden): not you"
+        );
+    });
+}
+
+#[test]
+fn a_watch_goes_on_when_the_server_is_back() {
+    in_memory("watch-down", |cluster| {
+        cluster.node("worker-1");
+        let is_watch = |_: &http::Method, path: &str| path.contains("watch=");
+        let proxy = cluster.proxy_for(Answer(503, None), is_watch);
+        let status = cluster.maint(["status", "--all", "--watch"]);
+        let mut watch = Watch::of(cluster, status.kubeconfig(&proxy.kubeconfig));
+        let said = watch.remarks(2);
+        assert_eq!(said[1], "retrying until the API server answers", "{said:?}");
     });
 }
