@@ -26,6 +26,7 @@ use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
 use crate::holder::HoldingCommand;
 use crate::run::events::Announcements;
+use crate::run::held_label::must_be_protected;
 use crate::run::lock_command::LockCommand;
 use crate::run::session::{Session, Start};
 use crate::run::side_effects::SideEffects;
@@ -81,9 +82,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         if let Some(wanted) = &protection {
             let (dry_run, parallel) = (args.write.dry_run, changing.nodes.parallel);
             let checking = session.check_protection(&changes, wanted, dry_run, parallel);
-            checking
-                .await
-                .map_or(Ok(()), |kind| Err(Failure::Reported(kind)))?;
+            must_be_protected(&checking.await)?;
         }
         return Ok(Code::DONE);
     }
@@ -99,8 +98,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         biased;
         () = &mut interrupt => Err(Failure::Interrupted),
         protected = session.protect(&changes, protection.as_ref(), changing.nodes.parallel) => {
-            let failed = protected.iter().filter_map(|it| it.failed).max();
-            failed.map_or(Ok(()), |kind| Err(Failure::Reported(kind)))
+            must_be_protected(&protected)
         },
     };
     if let Err(failure) = protected {

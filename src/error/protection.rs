@@ -30,9 +30,9 @@ pub(crate) enum ManagementError {
 
 impl ProtectionError {
     /// The user lacks a right.
-    pub(crate) fn is_forbidden(&self) -> bool {
+    pub(crate) fn is_missing_right(&self) -> bool {
         match self {
-            Self::Write(error) => error.is_forbidden(),
+            Self::Write(error) => error.is_missing_right(),
             Self::TooSlow(_) | Self::Interrupted => false,
         }
     }

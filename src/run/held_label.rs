@@ -8,7 +8,7 @@ use futures::future::join_all;
 use futures::{StreamExt as _, stream};
 use maintenance_lease::{Change, Done, DryRun, Error, HeldLease, NodeLease, PROTECTION};
 use other_tools::{
-    KeysCleared, KeysRemoved, LeftBehind, MachineRecord, NodeUpdate, ProtectionResult,
+    Conflict, KeysCleared, KeysRemoved, LeftBehind, MachineRecord, NodeUpdate, ProtectionResult,
     ProtectionStep, ProtectionWriter, WriteError,
 };
 use tokio::time::timeout;
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::management_cluster::ManagementContexts;
 use super::session::Session;
 use crate::args::protect::Protection;
-use crate::error::{Kind, ProtectionError};
+use crate::error::{Failure, Kind, ProtectionError};
 use crate::words::other_tools::sentence;
 use crate::words::{machine, medik8s, missing_right, node_keys, protection};
 
@@ -41,6 +41,19 @@ impl Protected {
     }
 }
 
+/// # Errors
+/// If what was wanted on a Node is missing there, and the command fails for that. It is reported already.
+pub(crate) fn must_be_protected(protected: &[Protected]) -> Result<(), Failure> {
+    let failed = protected.iter().filter_map(|it| it.failed).max();
+    failed.map_or(Ok(()), |kind| Err(Failure::Reported(kind)))
+}
+
+/// The Lease of a lock that was acquired or renewed.
+fn begun(change: &Change) -> Option<&NodeLease> {
+    let begins = matches!(change.done, Done::Acquired | Done::Renewed);
+    change.lease.as_ref().filter(|_| begins)
+}
+
 impl<'a> Session<'a> {
     /// What writes on Nodes and their Machines. It reports nothing by itself.
     pub(crate) fn protection(&self) -> ProtectionWriter<'_, ManagementContexts<'a>> {
@@ -56,8 +69,7 @@ impl<'a> Session<'a> {
         parallel: u16,
     ) -> Vec<Protected> {
         let writing = changes.iter().map(|change| async move {
-            let begins = matches!(change.done, Done::Acquired | Done::Renewed);
-            let lease = change.lease.as_ref().filter(|_| begins)?;
+            let lease = begun(change)?;
             let now = self.locks.server_time().now();
             let limit = lease.report_limit(now).unwrap_or(Duration::MAX);
             match wanted {
@@ -80,38 +92,62 @@ impl<'a> Session<'a> {
         written.into_iter().flatten().collect()
     }
 
-    /// Checks in a dry run whether the Nodes could be labeled and cordoned as `wanted`, and reports what is refused. Returns why
-    /// the command would fail. A dry run on the client only names what it does not check.
+    /// Checks in a dry run whether the Nodes could be labeled and cordoned as `wanted`, and reports what is refused. Returns the
+    /// nodes of which it is. A dry run on the client only names what it does not check.
     pub(crate) async fn check_protection(
         &self,
         changes: &[Change],
         wanted: &Protection,
         dry_run: DryRun,
         parallel: u16,
-    ) -> Option<Kind> {
+    ) -> Vec<Protected> {
+        let mut leases = changes.iter().filter_map(begun).peekable();
+        if leases.peek().is_none() {
+            return Vec::new();
+        }
         if dry_run != DryRun::Server {
             if wanted.cordon {
                 self.terminal.remark(node_keys::CORDON_UNCHECKED);
             }
-            return None;
+            return Vec::new();
         }
-        let writer = self.protection();
-        let leases = changes.iter().filter_map(|change| change.lease.as_ref());
-        let writer = &writer;
+        let (writer, cordon) = (&self.protection(), wanted.cordon);
         let checking = leases.map(|lease| async move {
-            let checked = writer.check(lease, wanted.cordon, &wanted.opt_outs).await;
-            Some((lease, ProtectionError::from(checked.err()?)))
+            let checked = writer.check(lease, cordon, &wanted.opt_outs).await;
+            (lease, checked.map_err(ProtectionError::from))
         });
         let parallel = usize::from(parallel);
         let checked: Vec<_> = stream::iter(checking).buffered(parallel).collect().await;
-        let refused: Vec<_> = checked.into_iter().flatten().collect();
-        for (lease, error) in &refused {
-            self.report_not_labeled(lease, wanted.cordon, true, error);
+        let mut refused = Vec::new();
+        let mut is_missing_right = false;
+        for (lease, checked) in checked {
+            match checked {
+                Ok(conflicts) => self.report_conflicts(lease.node(), &conflicts),
+                Err(error) => {
+                    self.report_not_labeled(lease, cordon, true, &error);
+                    is_missing_right |= error.is_missing_right();
+                    refused.push(Protected {
+                        node: lease.node().to_owned(),
+                        is_labeled: false,
+                        failed: cordon.then_some(Kind::Other),
+                    });
+                }
+            }
         }
-        if refused.iter().any(|(_, error)| error.is_forbidden()) {
-            self.terminal.hint(missing_right::permission("patch nodes"));
+        if cordon && is_missing_right {
+            self.terminal.hint(missing_right::to_write_on_nodes());
         }
-        (wanted.cordon && !refused.is_empty()).then_some(Kind::Other)
+        if wanted.opt_outs.name_other_objects() {
+            self.terminal.remark(node_keys::OTHERS_UNCHECKED);
+        }
+        refused
+    }
+
+    fn report_conflicts(&self, node: &str, conflicts: &[Conflict]) {
+        for conflict in conflicts {
+            let conflict = node_keys::conflict(conflict);
+            self.terminal.warn(format!("node/{node}: {conflict}"));
+        }
     }
 
     /// Moves the end in the labels of the locks in `held` whenever they are renewed.
@@ -139,9 +175,7 @@ impl<'a> Session<'a> {
         match step {
             ProtectionStep::Earlier(left) => self.report_left_behind(node, left),
             ProtectionStep::Labeled { keys, conflicts } => {
-                for conflict in &conflicts {
-                    warn(node_keys::conflict(conflict));
-                }
+                self.report_conflicts(node, &conflicts);
                 if cordon || lease.purpose() == Some(PROTECTION) {
                     remark(node_keys::protected(node, is_hold, &keys));
                 }

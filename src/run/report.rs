@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use super::confirm::Confirmed;
 use super::events::Announcements;
+use super::held_label::Protected;
 use super::interruption::{Interruption, LAST_CHANCE, exit_at_interrupt};
 use super::lock_command::LockCommand;
 use super::lock_set::{Results, release_acquired};
@@ -239,21 +240,27 @@ impl<'a> LockReport<'a> {
             let (changes, dry_run) = (&wanted.changes, args.write.dry_run);
             if let Some(protection) = wanted.protection {
                 let checking = session.check_protection(changes, protection, dry_run, parallel);
-                let failed = checking.await;
-                failed.into_iter().for_each(|kind| self.problems.note(kind));
+                let refused = checking.await;
+                self.note_protected(&refused);
             }
             return;
         }
         let protecting = session.protect(&wanted.changes, wanted.protection, parallel);
         let protected = protecting.await;
-        let failed = protected.iter().filter(|it| it.failed.is_some());
+        let failed = protected.iter();
+        let failed = failed.filter(|it| it.failed == Some(Kind::Other));
         let failed: Vec<&str> = failed.map(|it| &*it.node).collect();
         if !failed.is_empty() {
             let is_hold = self.command.verb == Verb::Hold;
             let hint = node_keys::release_uncordoned(is_hold, &failed, session.program);
             session.terminal.hint(hint);
         }
-        for protected in &protected {
+        self.note_protected(&protected);
+    }
+
+    /// Adds to the data which Nodes are labeled, and notes failures.
+    fn note_protected(&mut self, protected: &[Protected]) {
+        for protected in protected {
             if let Some(kind) = protected.failed {
                 self.problems.note(kind);
             }

@@ -102,7 +102,7 @@ pub(crate) fn to_remove_left(
         true => program.run(format_args!("unhold {node}")),
         false => program.run("doctor --fix"),
     };
-    let right = match error.is_forbidden() {
+    let right = match error.is_missing_right() {
         true => format!("; this needs the right to patch nodes ({ROLES})"),
         false => String::new(),
     };
@@ -113,6 +113,10 @@ pub(crate) fn to_remove_left(
 pub(crate) const CORDON_UNCHECKED: &str =
     "the lock would also cordon the node; to check that, use --dry-run=server";
 
+/// Said in a dry run on the server with opt-outs for tools that read them there.
+pub(crate) const OTHERS_UNCHECKED: &str =
+    "this dry run does not check the opt-outs on Machines and the medik8s Lease";
+
 /// What to do with locks whose nodes could not be cordoned.
 pub(crate) fn release_uncordoned(is_hold: bool, nodes: &[&str], program: &Program) -> String {
     let (verb, what) = match is_hold {
@@ -120,9 +124,7 @@ pub(crate) fn release_uncordoned(is_hold: bool, nodes: &[&str], program: &Progra
         false => ("release", "lock"),
     };
     let release = program.run(format!("{verb} {}", nodes.join(" ")));
-    format!(
-        "to end the {what}: `{release}`; to cordon nodes, you need the right to patch them ({ROLES})"
-    )
+    format!("to end the {what}: `{release}`")
 }
 
 /// Nobody knows what is on the Node of a lock whose command was interrupted.

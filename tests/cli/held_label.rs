@@ -394,8 +394,12 @@ fn a_dry_run_on_the_server_checks_the_cordon() {
                 "error: node/{node} would be {locked} without the held label and not cordoned: "
             );
             assert!(refused.stderr.contains(&error), "{refused}");
-            let hint = "hint: ask an administrator for permission to patch nodes; deploy/rbac.yaml has the roles\n";
+            let hint = "hint: ask an administrator for permission to get and patch nodes; deploy/rbac.yaml has the roles\n";
             assert!(refused.stderr.contains(hint), "{refused}");
+            if options == json {
+                let list: Value = serde_json::from_str(&refused.stdout).expect("JSON");
+                assert_eq!(list["items"][0]["labeled"], false, "{refused}");
+            }
 
             // Without --cordon, this is only a warning.
             let label: &[&str] = if verb == "hold" { &[] } else { &["--protect"] };
@@ -408,6 +412,39 @@ fn a_dry_run_on_the_server_checks_the_cordon() {
             assert_eq!(keys(cluster, &node), (false, false));
             assert_eq!(holder_of(cluster, &node), None);
         }
+
+        // What others have set stays, and Machines are not checked.
+        let other = json!({"metadata": {"annotations": {
+            "cluster-autoscaler.kubernetes.io/scale-down-disabled": "false",
+        }}});
+        cluster.patch(&format!("/api/v1/nodes/{node}"), &other);
+        let opt_outs = "--opt-outs=cluster-autoscaler,medik8s";
+        let hold = ["hold", &node, "-m", "why", opt_outs, "--dry-run=server"];
+        let run = cluster.maint(hold).succeeds();
+        for said in [
+            "scale-down-disabled was not changed: it is already false",
+            "this dry run does not check the opt-outs on Machines and the medik8s Lease",
+        ] {
+            assert!(run.stderr.contains(said), "{run}");
+        }
+
+        // Without a new lock, nothing is cordoned.
+        cluster.maint(["hold", &node, "-m", "why"]).succeeds();
+        let reentry = [
+            "acquire",
+            &node,
+            "--cordon",
+            "--reentry",
+            "--dry-run=server",
+        ];
+        cluster
+            .maint(reentry)
+            .kubeconfig(&forbidden.kubeconfig)
+            .succeeds();
+        let refused = cluster.maint(["acquire", &node, "--cordon", "--dry-run"]);
+        let refused = refused.holder("bob@laptop").run();
+        assert_eq!(refused.code, 3, "{refused}");
+        assert!(!refused.stderr.contains("would also"), "{refused}");
     });
 }
 
@@ -781,7 +818,7 @@ fn a_lock_is_reported_while_a_third_of_it_is_left() {
         };
         let run = maint(&acquire);
         let said = "error: node/worker-1 is locked without the held label and not cordoned: the API server did not answer in ";
-        let hint = "hint: to end the lock: `kubectl maint release worker-1`; to cordon nodes, you need the right to patch them";
+        let hint = "hint: to end the lock: `kubectl maint release worker-1`\n";
         let text = run.to_string();
         assert!(
             run.code == 1 && text.contains(said) && text.contains(hint),

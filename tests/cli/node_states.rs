@@ -365,6 +365,10 @@ fn nodes_whose_heartbeats_are_late_are_read_in_one_list() {
             });
             assert_eq!(listed, by_name.collect::<Vec<_>>());
         }
+        for few in ["--mine", "--state=locked", "--abandoned"] {
+            let (_, run) = items(&[few]);
+            assert_eq!(whole(&run), 0, "{run}");
+        }
         let forbidden = cluster.proxy_for(Treatment::Answer(403, None), |_, path| {
             path.contains("/api/v1/nodes") && !path.contains("includeObject=")
         });
@@ -373,6 +377,32 @@ fn nodes_whose_heartbeats_are_late_are_read_in_one_list() {
             .kubeconfig(&forbidden.kubeconfig);
         let run = run.succeeds();
         assert_eq!(run.stdout.lines().count(), 1 + 150, "{run}");
+    });
+}
+
+#[test]
+fn what_other_tools_do_is_shown_without_heartbeats() {
+    on_one("node-unheard", |cluster| {
+        let none = json!([]);
+        let cordoned = node(cluster, "cordoned", &ready("True", 9000), &none, 5);
+        let deleting = json!([{
+            "key": "ToBeDeletedByClusterAutoscaler", "value": "1767322800", "effect": "NoSchedule",
+        }]);
+        let spec = json!({"spec": {"unschedulable": true, "taints": deleting}});
+        cluster.patch(&format!("/api/v1/nodes/{cordoned}"), &spec);
+        let forbidden = cluster.proxy_for(Treatment::Answer(403, None), |_, path| {
+            path.contains("/kube-node-lease/")
+        });
+        let label = cluster.name("all");
+        let wide = ["status", "-l", &label, "-o", "wide"];
+        let run = cluster
+            .maint(wide)
+            .kubeconfig(&forbidden.kubeconfig)
+            .succeeds();
+        assert!(
+            run.stdout.contains("cluster-autoscaler is deleting"),
+            "{run}"
+        );
     });
 }
 

@@ -221,6 +221,12 @@ impl OptOuts {
         self.wants(machine.api.tool, || true)
     }
 
+    /// Whether they name a tool that reads them on other objects than the Node.
+    #[must_use]
+    pub fn name_other_objects(&self) -> bool {
+        self.include_medik8s_lease() || !self.without_machine(None).is_empty()
+    }
+
     /// Whether the lock is to hold the medik8s Lease of its Node.
     #[must_use]
     pub fn include_medik8s_lease(&self) -> bool {

@@ -141,7 +141,8 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
     }
 
     /// Checks in a dry run whether the server would accept the Node write of [`protect`](Self::protect). `lease` is what the
-    /// dry run of the lock returned. Machines and the medik8s Lease are not checked.
+    /// dry run of the lock returned. Machines and the medik8s Lease are not checked. Returns the keys that somebody else set to
+    /// another value.
     ///
     /// # Errors
     /// Why the Node would not be labeled, or with `cordon` not cordoned.
@@ -153,7 +154,7 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
         lease: &NodeLease,
         cordon: bool,
         opt_outs: &OptOuts,
-    ) -> Result<(), WriteError> {
+    ) -> Result<Vec<Conflict>, WriteError> {
         let checking = |cordon| {
             self.check_keys(lease, move |on| NodeKeys {
                 cordon,
@@ -162,8 +163,8 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
         };
         match checking(cordon).await {
             // Our policy may admit the cordon once the label of an earlier lock is replaced.
-            Err(error) if cordon && error.is_by_our_policy() => checking(false).await.map(drop),
-            result => result.map(drop),
+            Err(error) if cordon && error.is_by_our_policy() => checking(false).await,
+            result => result,
         }
     }
 
@@ -175,7 +176,7 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
     ) -> Result<Vec<Conflict>, WriteError> {
         match self.write_plan(wanted, plan).await {
             // A write that replaces the label of an earlier lock may not cordon.
-            Err(error) if wanted.cordon && error.is_by_policy() => {
+            Err(error) if wanted.cordon && error.is_by_our_policy() => {
                 let without_cordon = Wanted {
                     cordon: false,
                     ..wanted

@@ -97,13 +97,8 @@ impl WriteError {
 
     /// The user lacks a right.
     #[must_use]
-    pub fn is_forbidden(&self) -> bool {
-        self.api().is_some_and(ApiError::is_forbidden)
-    }
-
-    /// An admission policy refused it.
-    pub(crate) fn is_by_policy(&self) -> bool {
-        self.api().is_some_and(ApiError::is_by_policy)
+    pub fn is_missing_right(&self) -> bool {
+        self.api().is_some_and(ApiError::is_missing_right)
     }
 
     /// An admission policy of ours refused it.

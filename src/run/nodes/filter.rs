@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use maintenance_lease::protocol::{Instant, Now, Span};
+use maintenance_lease::protocol::{Instant, Now, Span, State};
 use maintenance_lease::{Maintenance, NodeLookup, NodeRow};
 
 use super::snapshot::Snapshot;
@@ -57,6 +57,14 @@ impl NodeFilter {
             }
         }
         left_out
+    }
+
+    /// Whether nodes are shown whatever their lock is, so that all of them may have to be read.
+    pub(crate) fn takes_all(&self) -> bool {
+        let free = LockState::from(State::Free);
+        self.selection != Selection::Mine
+            && self.abandoned.is_none()
+            && (self.states.is_empty() || self.states.contains(&free))
     }
 
     /// Whether to show `node`.

@@ -88,6 +88,7 @@ impl<'a> Follower<'a> {
             other_rows: NodeLookup::Unread,
             heartbeats: heartbeats?,
             details: HashMap::new(),
+            wide,
         };
         match first_leases? {
             Followed::Changed(leases) => {

@@ -31,8 +31,10 @@ pub(crate) async fn read_all(
     parallel: u16,
 ) -> Result<Snapshot, Failure> {
     let mut snapshot = match &filter.selection {
-        Selection::All | Selection::Mine => listed(session, None, wide, detail).await?,
-        Selection::Labeled(selector) => listed(session, Some(selector), wide, detail).await?,
+        Selection::All | Selection::Mine => listed(session, filter, None, wide, detail).await?,
+        Selection::Labeled(selector) => {
+            listed(session, filter, Some(selector), wide, detail).await?
+        }
         Selection::Named(names) => match &names[..] {
             [node] => one(session, node, wide).await?,
             names => named(session, names, wide, parallel).await?,
@@ -70,11 +72,12 @@ pub(crate) async fn read_details(
 
 async fn listed(
     session: &Session<'_>,
+    filter: &NodeFilter,
     selector: Option<&str>,
     wide: bool,
     detail: RowDetail,
 ) -> Result<Snapshot, Failure> {
-    let nodes = nodes_and_heartbeats(session, selector, wide, detail);
+    let nodes = nodes_and_heartbeats(session, filter, selector, wide, detail);
     let (leases, nodes) = join!(session.locks.list(), nodes);
     let (nodes, heartbeats) = nodes?;
     let (rows, whole) = match nodes {
@@ -96,6 +99,7 @@ async fn listed(
         other_rows,
         heartbeats,
         details: HashMap::new(),
+        wide,
     };
     snapshot.apply_details(whole);
     Ok(snapshot)
@@ -118,7 +122,7 @@ async fn one(session: &Session<'_>, node: &str, wide: bool) -> Result<Snapshot, 
             .into_iter()
             .collect()
     });
-    let mut snapshot = Snapshot::of_leases(lease?.into_iter(), heartbeats);
+    let mut snapshot = Snapshot::of_leases(lease?.into_iter(), heartbeats, wide);
     snapshot.apply_details([(node.to_owned(), read_details?)]);
     Ok(snapshot)
 }
@@ -149,7 +153,7 @@ async fn named(
         }
         Err(error) => return Err(error.into()),
     };
-    let mut snapshot = Snapshot::of_leases(leases.into_iter(), heartbeats?);
+    let mut snapshot = Snapshot::of_leases(leases.into_iter(), heartbeats?, wide);
     snapshot.apply_details(details?);
     Ok(snapshot)
 }
@@ -164,6 +168,7 @@ enum NodesRead {
 /// not show the health of such nodes.
 async fn nodes_and_heartbeats(
     session: &Session<'_>,
+    filter: &NodeFilter,
     selector: Option<&str>,
     wide: bool,
     detail: RowDetail,
@@ -177,7 +182,8 @@ async fn nodes_and_heartbeats(
         }
     };
     let now = locks.server_time().now();
-    if !heartbeats.as_ref().is_some_and(|all| are_late(all, now)) {
+    let are_late = heartbeats.as_ref().is_some_and(|all| are_late(all, now));
+    if !are_late || !filter.takes_all() {
         return Ok((rows.await.map(NodesRead::Rows), heartbeats));
     }
     // Cancel this list first. Otherwise, the server works on both.

@@ -24,6 +24,8 @@ pub(crate) struct Snapshot {
     pub(crate) heartbeats: Option<HashMap<String, Instant>>,
     /// The Nodes that were read as whole objects.
     pub(crate) details: HashMap<String, Box<NodeDetails>>,
+    /// Whether heartbeats, and what other tools do, are shown.
+    pub(crate) wide: bool,
 }
 
 impl Snapshot {
@@ -42,6 +44,7 @@ impl Snapshot {
     pub(crate) fn of_leases(
         leases: impl Iterator<Item = NodeLease>,
         heartbeats: Option<HashMap<String, Instant>>,
+        wide: bool,
     ) -> Self {
         Self {
             leases: leases
@@ -51,6 +54,7 @@ impl Snapshot {
             other_rows: NodeLookup::Unread,
             heartbeats,
             details: HashMap::new(),
+            wide,
         }
     }
 
@@ -130,9 +134,8 @@ impl Snapshot {
         let heartbeat = heartbeats.and_then(|heartbeats| heartbeats.get(node));
         let lease = self.leases.get(node);
         !row.is_ready()
-            // Many tools cordon a node first. Only output with heartbeats shows what they do, and what
-            // locks set.
-            || heartbeats.is_some() && (row.is_cordoned() || lease.is_some_and(may_have_keys))
+            // Many tools cordon a node first. Only wide output shows what they do, and what locks set.
+            || self.wide && (row.is_cordoned() || lease.is_some_and(may_have_keys))
             || heartbeat.is_some_and(|&heartbeat| !is_fresh(Some(heartbeat.into()), now))
             || lease.is_some_and(|lease| lease.is_fenced() || lease.state(now) == State::AdminHold)
     }

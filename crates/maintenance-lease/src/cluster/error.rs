@@ -295,7 +295,7 @@ impl ApiError {
 
     /// The server says that the user lacks this permission, and not that a quota or a policy refuses.
     #[must_use]
-    pub(crate) fn is_missing_right(&self) -> bool {
+    pub fn is_missing_right(&self) -> bool {
         self.is_forbidden() && !self.exceeds_a_quota() && !self.is_by_policy()
     }
 
