@@ -2,6 +2,7 @@
 //! a real kube-apiserver.
 
 mod completion;
+mod kube_gaps;
 mod layers;
 mod links;
 #[path = "../support/namespace.rs"]

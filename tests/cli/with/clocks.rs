@@ -31,7 +31,12 @@ fn paused(cluster: &Cluster, node: &str, keeps: &Arc<AtomicBool>) -> (Running, i
                 has_jumped.store(true, Ordering::SeqCst);
                 Ahead(4)
             }
-            Method::GET if has_jumped.load(Ordering::SeqCst) && keeps.load(Ordering::SeqCst) => {
+            // Who waits for the lock is read from Events.
+            Method::GET
+                if path.contains("/leases/")
+                    && has_jumped.load(Ordering::SeqCst)
+                    && keeps.load(Ordering::SeqCst) =>
+            {
                 Keep
             }
             _ => Pass,
