@@ -18,7 +18,9 @@ use crate::output::{Progress, print, result};
 const AT_ONCE: usize = 3;
 
 /// Those that take minutes. They are started first: the last one would run alone.
-const LONGEST: [&str; 4] = ["fencing", "cli", "model", "policy"];
+const LONGEST: [&str; 8] = [
+    "fencing", "cli", "model", "policy", "elect", "chaos", "cluster", "safety",
+];
 
 /// A test program.
 #[derive(Debug, PartialEq, Eq)]
