@@ -6,8 +6,8 @@ use pod_safety::fencing::record::ANNOTATION;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Cluster, LEASES, Run, Treatment, ago, as_text, at_a_terminal, in_memory, on_both, on_one,
-    requests,
+    Cluster, LEASES, Run, Treatment, ago, as_text, at_a_terminal, in_memory, lists_of_whole_nodes,
+    on_both, on_one, requests,
 };
 
 const HEARTBEATS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
@@ -33,6 +33,19 @@ fn fence() -> Value {
         "value": "nodeshutdown",
         "effect": "NoExecute",
     }])
+}
+
+/// The items of `status -o json` with these arguments, without what changes from one run to the next, and the run with its
+/// requests.
+fn items<S: AsRef<str>>(cluster: &Cluster, arguments: &[S]) -> (Vec<Value>, Run) {
+    let run = cluster.maint(["status", "-o", "json", "-v6"]);
+    let run = run.args(arguments).succeeds();
+    let mut list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let items = list["items"].as_array_mut().expect("items");
+    for item in items.iter_mut() {
+        item["secondsLeft"] = Value::Null;
+    }
+    (std::mem::take(items), run)
 }
 
 /// Makes a node with conditions and taints, labeled with the test's name, whose kubelet renewed its
@@ -296,16 +309,7 @@ fn nodes_of_a_list_look_as_if_read_one_by_one() {
         let extra = 129 - names.len();
         names.extend((0..extra).map(|number| cluster.node(&format!("well-{number:03}"))));
 
-        let status = |names: &[String]| {
-            let run = cluster.maint(["status", "-o", "json", "-v6"]).args(names);
-            let run = run.succeeds();
-            let mut list: Value = serde_json::from_str(&run.stdout).expect("JSON");
-            let items = list["items"].as_array_mut().expect("items");
-            for item in items.iter_mut() {
-                item["secondsLeft"] = Value::Null;
-            }
-            (std::mem::take(items), run)
-        };
+        let status = |names: &[String]| items(cluster, names);
         let (listed, run) = status(&names);
         let lists = |line: &&str| line.contains("/api/v1/nodes?limit=500");
         assert!(run.stderr.lines().filter(lists).count() > 0, "{run}");
@@ -336,38 +340,23 @@ fn nodes_whose_heartbeats_are_late_are_read_in_one_list() {
             })
             .collect();
         cluster.maint(["acquire", &names[0], &names[20]]).succeeds();
-        let items = |words: &[&str]| {
-            let run = cluster.maint(["status", "-o", "json", "-v6"]).args(words);
-            let run = run.succeeds();
-            let mut list: Value = serde_json::from_str(&run.stdout).expect("JSON");
-            let items = list["items"].as_array_mut().expect("items");
-            for item in items.iter_mut() {
-                item["secondsLeft"] = Value::Null;
-            }
-            (std::mem::take(items), run)
-        };
-        let whole = |run: &Run| {
-            let is_whole =
-                |line: &&str| line.contains("/api/v1/nodes?") && !line.contains("includeObject=");
-            run.stderr.lines().filter(is_whole).count()
-        };
         let label = cluster.name("all");
         for selection in [&["--all"][..], &["-l", &label], &["-L", &label]] {
-            let (listed, run) = items(selection);
+            let (listed, run) = items(cluster, selection);
             assert_eq!(listed.len(), 150, "{run}");
-            assert_eq!(whole(&run), 1, "{run}");
+            assert_eq!(lists_of_whole_nodes(&run), 1, "{run}");
             assert!(!run.stderr.contains("/api/v1/nodes/"), "{run}");
             let selected = run.stderr.contains("labelSelector=");
             assert_eq!(selected, selection[0] == "-l", "{run}");
             let by_name = names.chunks(100).flat_map(|names| {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                items(&names).0
+                items(cluster, &names).0
             });
             assert_eq!(listed, by_name.collect::<Vec<_>>());
         }
         for few in ["--mine", "--state=locked", "--abandoned"] {
-            let (_, run) = items(&[few]);
-            assert_eq!(whole(&run), 0, "{run}");
+            let (_, run) = items(cluster, &[few]);
+            assert_eq!(lists_of_whole_nodes(&run), 0, "{run}");
         }
         let forbidden = cluster.proxy_for(Treatment::Answer(403, None), |_, path| {
             path.contains("/api/v1/nodes") && !path.contains("includeObject=")

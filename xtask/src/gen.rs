@@ -20,11 +20,11 @@ use crate::output::print;
 pub(crate) struct Arguments {
     /// Change nothing; fail if a file is out of date
     #[arg(long)]
-    check: bool,
+    pub(crate) check: bool,
 
     /// Run the programs in target/debug as they are, without building them
     #[arg(long)]
-    built: bool,
+    pub(crate) built: bool,
 }
 
 /// The directories in which every file is generated.
@@ -53,14 +53,6 @@ const OF_ELECTOR: [(&str, &str); 5] = [
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 impl Arguments {
-    /// `--check`, after a build of the programs.
-    pub(crate) fn checking() -> Self {
-        Self {
-            check: true,
-            built: false,
-        }
-    }
-
     pub(crate) fn run(self) -> Result<()> {
         if !self.built {
             build_plugin()?;

@@ -30,6 +30,14 @@ pub(crate) struct NodeFilter {
 }
 
 impl NodeFilter {
+    /// The label selector, if nodes are selected by one.
+    pub(crate) fn selector(&self) -> Option<&str> {
+        match &self.selection {
+            Selection::Labeled(selector) => Some(selector),
+            Selection::Named(_) | Selection::All | Selection::Mine => None,
+        }
+    }
+
     /// The nodes to show, sorted as requested, else in the order of the selection, else by name.
     pub(crate) fn nodes(&self, snapshot: &Snapshot, now: Now) -> Vec<String> {
         let candidates: Vec<&str> = match &self.selection {

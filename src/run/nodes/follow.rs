@@ -69,10 +69,10 @@ impl<'a> Follower<'a> {
         detail: RowDetail,
     ) -> Result<Self, Failure> {
         let locks = &session.locks;
-        let (node, selector) = match &filter.selection {
-            Selection::Named(names) if names.len() == 1 => (Some(names[0].as_str()), None),
-            Selection::Labeled(selector) => (None, Some(selector.as_str())),
-            Selection::Named(_) | Selection::All | Selection::Mine => (None, None),
+        let selector = filter.selector();
+        let node = match &filter.selection {
+            Selection::Named(names) if names.len() == 1 => Some(names[0].as_str()),
+            _ => None,
         };
         let mut leases = match &filter.selection {
             Selection::Named(names) => locks.follow(names),

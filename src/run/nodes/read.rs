@@ -31,9 +31,8 @@ pub(crate) async fn read_all(
     parallel: u16,
 ) -> Result<Snapshot, Failure> {
     let mut snapshot = match &filter.selection {
-        Selection::All | Selection::Mine => listed(session, filter, None, wide, detail).await?,
-        Selection::Labeled(selector) => {
-            listed(session, filter, Some(selector), wide, detail).await?
+        Selection::All | Selection::Mine | Selection::Labeled(_) => {
+            listed(session, filter, wide, detail).await?
         }
         Selection::Named(names) => match &names[..] {
             [node] => one(session, node, wide).await?,
@@ -73,22 +72,21 @@ pub(crate) async fn read_details(
 async fn listed(
     session: &Session<'_>,
     filter: &NodeFilter,
-    selector: Option<&str>,
     wide: bool,
     detail: RowDetail,
 ) -> Result<Snapshot, Failure> {
-    let nodes = nodes_and_heartbeats(session, filter, selector, wide, detail);
+    let nodes = nodes_and_heartbeats(session, filter, wide, detail);
     let (leases, nodes) = join!(session.locks.list(), nodes);
     let (nodes, heartbeats) = nodes?;
-    let (rows, whole) = match nodes {
-        Ok(NodesRead::Rows(rows)) => (Ok(rows), Vec::new()),
-        Ok(NodesRead::Whole(whole)) => (Ok(Vec::new()), whole),
-        Err(error) => (Err(error), Vec::new()),
-    };
-    let (rows, other_rows) = match rows {
-        Ok(rows) => Snapshot::listed(rows),
+    let mut whole = Vec::new();
+    let (rows, other_rows) = match nodes {
+        Ok(NodesRead::Rows(rows)) => Snapshot::listed(rows),
+        Ok(NodesRead::Whole(nodes)) => {
+            whole = nodes;
+            Snapshot::listed([])
+        }
         // Only the Nodes show which of them match a selector.
-        Err(Error::MissingRight { .. }) if selector.is_none() => {
+        Err(Error::MissingRight { .. }) if filter.selector().is_none() => {
             (HashMap::new(), NodeLookup::Forbidden)
         }
         Err(error) => return Err(error.into()),
@@ -169,11 +167,10 @@ enum NodesRead {
 async fn nodes_and_heartbeats(
     session: &Session<'_>,
     filter: &NodeFilter,
-    selector: Option<&str>,
     wide: bool,
     detail: RowDetail,
 ) -> Result<(Result<NodesRead, Error>, Option<HashMap<String, Instant>>), Failure> {
-    let locks = &session.locks;
+    let (locks, selector) = (&session.locks, filter.selector());
     let rows = Box::pin(locks.nodes(selector, detail));
     let (heartbeats, rows) = match select(pin!(heartbeats(session, wide)), rows).await {
         Either::Left((heartbeats, rows)) => (heartbeats?, rows),

@@ -18,7 +18,7 @@ pub(crate) use cluster::{Cluster, LEASES, ago, in_memory, on_both, on_one, on_re
 pub(crate) use machines::MEDIK8S;
 pub(crate) use plugin::Plugin;
 pub(crate) use proxy::{Kept, Proxy, Treatment};
-pub(crate) use queries::{events_of, holder_of, requests};
+pub(crate) use queries::{events_of, holder_of, lists_of_whole_nodes, requests};
 pub(crate) use run::{Maint, Run, Running, unless_stalled};
 pub(crate) use terminal::{as_text, at_a_terminal, in_one_line};
 pub(crate) use tls::server_config;

@@ -78,3 +78,10 @@ pub(crate) fn requests(run: &Run) -> Vec<&str> {
     methods.sort_unstable();
     methods
 }
+
+/// How many requests of a run with `-v6` list whole Nodes instead of rows.
+pub(crate) fn lists_of_whole_nodes(run: &Run) -> usize {
+    let is_whole =
+        |line: &&str| line.contains("/api/v1/nodes?") && !line.contains("includeObject=");
+    run.stderr.lines().filter(is_whole).count()
+}

@@ -168,21 +168,17 @@ impl Package for Rpm<'_> {
     }
 }
 
-/// Where each package has the completions of a program, after the directory for shared files; zsh looks in either of two.
-fn completions(program: &str) -> [Vec<String>; 3] {
-    [
+/// Fails if completions or the man page of the program are missing in `shared`. zsh looks in either of two places.
+fn check_shared(program: &str, shared: &Path) -> Result<()> {
+    for places in [
         vec![format!("bash-completion/completions/{program}")],
         vec![format!("fish/vendor_completions.d/{program}.fish")],
-        ["vendor-completions", "site-functions"]
-            .map(|directory| format!("zsh/{directory}/_{program}"))
-            .to_vec(),
-    ]
-}
-
-/// Fails if completions or the man page of the program are missing in `shared`.
-fn check_shared(program: &str, shared: &Path) -> Result<()> {
-    let page = vec![format!("man/man1/{program}.1")];
-    for places in completions(program).into_iter().chain([page]) {
+        vec![
+            format!("zsh/vendor-completions/_{program}"),
+            format!("zsh/site-functions/_{program}"),
+        ],
+        vec![format!("man/man1/{program}.1")],
+    ] {
         let is_there = places.iter().any(|place| shared.join(place).is_file());
         ensure!(is_there, "{} is missing", places.join(" or "));
     }
