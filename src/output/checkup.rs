@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, List, ListEntry, kind};
-use super::grid;
+use super::table::with_words;
 use crate::findings::{Check, Finding, Level};
 use crate::words::doctor;
 use crate::words::hint_command::Program;
@@ -58,7 +58,7 @@ pub(crate) fn text(checkups: &[&Checkup], width: Option<usize>) -> String {
         let cells = vec![one.level.name().to_owned(), one.check.name().to_owned()];
         (cells, found.join("\n"))
     });
-    grid::with_words(rows, &[7, 13], "  ", width)
+    with_words(rows, &[7, 13], "  ", width)
 }
 
 impl ListEntry for Checkup {

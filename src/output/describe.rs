@@ -5,8 +5,8 @@ use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeLookup, Waiter};
 use pod_safety::words::age;
 
-use super::grid;
 use super::status::{Heartbeat, View};
+use super::table::with_words;
 use crate::text::escape;
 use crate::words::cells::{last_reason, none, time_left, unknown, unreadable};
 use crate::words::health;
@@ -46,11 +46,7 @@ impl Section {
     fn text(&self) -> String {
         let entries = self.entries.iter();
         let entries = entries.map(|(key, value)| (vec![format!("  {key}:")], value.clone()));
-        format!(
-            "{}:\n{}",
-            self.title,
-            grid::with_words(entries, &[], "  ", None)
-        )
+        format!("{}:\n{}", self.title, with_words(entries, &[], "  ", None))
     }
 }
 

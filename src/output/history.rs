@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, List, ListEntry, Time, kind};
-use super::grid::{Column, Grid, first_to_fit};
 use super::item_error::ItemError;
+use super::table::{AlignedTable, Column, first_to_fit};
 use crate::text::escape;
 use crate::words::cells::{none, text};
 use crate::words::history::{CURRENT, UNREADABLE, ending};
@@ -184,11 +184,10 @@ pub(crate) fn table(
 ) -> String {
     let tables = [false, true].into_iter().map(|is_brief| {
         let row = |record: &Record| row(record, is_wide, is_brief, now);
-        Grid::new(columns(is_wide, is_brief), headers, fit)
-            .rows(records.iter().map(row))
-            .join("\n")
+        let table = AlignedTable::new(columns(is_wide, is_brief), headers, fit);
+        (table, records.iter().map(row).collect())
     });
-    first_to_fit(tables, fit)
+    first_to_fit(tables)
 }
 
 fn columns(is_wide: bool, is_brief: bool) -> Vec<Column> {

@@ -12,7 +12,7 @@ use pod_safety::words::age;
 
 pub(crate) use self::entry::LeaseEntry;
 pub(crate) use self::record::{LeaseList, list};
-use super::grid::{self, Grid};
+use super::table::{self, AlignedTable, first_to_fit};
 use crate::text::escape;
 use crate::words::cells::{none, text, time_left, unknown};
 use crate::words::holder_name::{brief, named, of_node};
@@ -172,15 +172,14 @@ pub(crate) fn table(entries: &[LeaseEntry], layout: Layout, now: Now) -> String 
             let cells = columns.iter().map(|it| it.cell(entry, is_brief, now));
             cells.collect()
         };
-        let as_columns = columns.iter().map(|column| grid::Column {
+        let as_columns = columns.iter().map(|column| table::Column {
             header: column.header().to_owned(),
             least: column.least(),
         });
-        Grid::new(as_columns.collect(), layout.headers, fit)
-            .rows(entries.iter().map(row))
-            .join("\n")
+        let table = AlignedTable::new(as_columns.collect(), layout.headers, fit);
+        (table, entries.iter().map(row).collect())
     });
-    grid::first_to_fit(tables, fit)
+    first_to_fit(tables)
 }
 
 fn columns(layout: Layout) -> Vec<Column> {

@@ -10,7 +10,7 @@ use pod_safety::stuck::Stuck;
 
 use self::item::{Item, items};
 pub(crate) use self::record::{StuckList, list};
-use super::grid::{self, GAP};
+use super::table::{GAP, with_words};
 use crate::text::escape;
 use crate::words::cells::text;
 use crate::words::stuck as words;
@@ -74,5 +74,5 @@ pub(crate) fn table(stuck: &Stuck, layout: Layout, now: Now) -> Option<String> {
         let headers = HEADERS[..columns].iter().map(|&header| header.to_owned());
         rows.insert(0, (headers.collect(), STATE.to_owned()));
     }
-    Some(grid::with_words(rows, &[], GAP, layout.fit))
+    Some(with_words(rows, &[], GAP, layout.fit))
 }

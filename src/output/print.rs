@@ -5,7 +5,7 @@ use kubectl_templates::{Rendered, Template};
 use serde::Serialize;
 
 use super::data::Data;
-use super::grid::{Column, Grid};
+use super::table::{AlignedTable, Column};
 use crate::output::format::Format;
 use crate::text::{escape, is_unprintable};
 use crate::words::failure::UNPRINTABLE;
@@ -40,7 +40,9 @@ fn template(
         Rendered::Text(text) => text,
         Rendered::Table { headers: of, rows } => {
             let columns = of.into_iter().map(Column::uncut).collect();
-            Grid::new(columns, headers, None).rows(rows).join("\n")
+            AlignedTable::new(columns, headers, None)
+                .rows(rows)
+                .join("\n")
         }
     };
     Ok(Some(text).filter(|text| !text.is_empty()))

@@ -6,7 +6,7 @@ use pod_safety::checks::{Level, OF_NODE, UNREAD, Verdict};
 use pod_safety::report::{DeletionTarget, Report};
 use pod_safety::words::few;
 
-use super::grid;
+use super::table::with_words;
 use crate::text::escape;
 use crate::words::fencing::count;
 use crate::words::force_deletion::{ALL_PODS, and_more, blocker_hint, checks_ok, heading, level};
@@ -80,7 +80,7 @@ fn one(
     });
     let mut text = vec![heading(reports)];
     if !lines.is_empty() {
-        text.push(grid::with_words(rows, &[9], "  ", columns));
+        text.push(with_words(rows, &[9], "  ", columns));
     }
     if detail == Detail::Brief && !fine.is_empty() {
         text.push(format!("  {}", checks_ok(fine.len())));

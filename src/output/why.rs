@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, List, ListEntry, Time, kind};
-use super::grid::{self, GAP};
+use super::table::{GAP, with_words};
 use crate::stuck_code::{StuckCode, StuckState};
 use crate::text::hanging;
 use crate::words::fencing::obstacle_sentence;
@@ -161,7 +161,7 @@ impl<'a> Finding<'a> {
             let code = format!("  {}", StuckCode::from(reason));
             (vec![code], why::sentence(reason, now))
         });
-        let reasons = grid::with_words(reasons, &[], GAP, None);
+        let reasons = with_words(reasons, &[], GAP, None);
         let blocks = self.found.blocks.iter();
         let blocks = blocks.map(|blocked| why::blocked_sentence(blocked, now));
         let lines = [opening, reasons]

@@ -7,7 +7,7 @@ use pod_safety::node_health::Health;
 use pod_safety::words::age;
 
 use super::view::{Heartbeat, View};
-use crate::output::grid::{self, Grid};
+use crate::output::table::{self, AlignedTable};
 use crate::text::escape;
 use crate::words::cells::{last_reason, left, none, reason_and_ticket, text, unknown, unreadable};
 use crate::words::health;
@@ -186,7 +186,7 @@ pub(crate) struct Table {
     labels: Vec<String>,
     /// Whether names are left out that `-o wide` and `describe` have.
     is_brief: bool,
-    grid: Grid,
+    aligned: AlignedTable,
 }
 
 impl Table {
@@ -214,14 +214,14 @@ impl Table {
             ]);
         }
         columns.extend((0..labels.len()).map(Column::Label));
-        let as_columns = columns.iter().map(|column| grid::Column {
+        let as_columns = columns.iter().map(|column| table::Column {
             header: column.header(labels),
             least: column.least(),
         });
         // A wide table is whole, as kubectl's is.
         let fit = fit.filter(|_| !wide);
         Self {
-            grid: Grid::new(as_columns.collect(), headers, fit),
+            aligned: AlignedTable::new(as_columns.collect(), headers, fit),
             is_brief: fit.is_some(),
             labels: labels.to_vec(),
             columns,
@@ -234,8 +234,8 @@ impl Table {
             .columns
             .iter()
             .map(|column| column.typical().to_owned());
-        let grid = self.grid.with_typical(typical.collect());
-        Self { grid, ..self }
+        let aligned = self.aligned.with_typical(typical.collect());
+        Self { aligned, ..self }
     }
 
     /// Some rows, after the headers if these are the first rows. If a terminal is too narrow for those, the ages are left out.
@@ -249,11 +249,15 @@ impl Table {
         let mut rows: Vec<Vec<String>> = views.iter().map(row).collect();
         if let Some(age) = self.columns.iter().position(|&it| it == Column::Age)
             && self.is_brief
-            && self.grid.leave_out(age, &mut rows)
+            && !self.aligned.fits(&rows)
         {
             self.columns.remove(age);
+            self.aligned.leave_out(age);
+            for row in &mut rows {
+                row.remove(age);
+            }
         }
-        let lines = self.grid.rows(rows).into_iter();
+        let lines = self.aligned.rows(rows).into_iter();
         let mut lines: Vec<Line> = lines
             .map(|text| Line {
                 text,
