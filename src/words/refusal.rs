@@ -361,6 +361,7 @@ fn stop(nodes: &[String]) -> String {
 
 /// What to do about the lock of the `with` that this runs under. `same` is the same command.
 fn under(holder: &str, verb: Verb, same: &Program) -> String {
+    let holder = identity::person(holder);
     let flag = match verb {
         Verb::Hold => {
             return format!(
@@ -378,11 +379,18 @@ fn under(holder: &str, verb: Verb, same: &Program) -> String {
                 .to_owned();
         }
         Verb::Acquire | Verb::With => "--reentry",
+        // A hook is not repeated.
+        Verb::Fence | Verb::Unfence => {
+            return format!(
+                "this runs inside `with`, which has the lock; act as its holder: add `--holder {}`",
+                for_shell(holder)
+            );
+        }
         _ => "",
     };
     format!(
         "this runs inside `with`, which has the lock; act as its holder with `{}`",
-        same.as_holder(identity::person(holder)).same_command(flag)
+        same.as_holder(holder).same_command(flag)
     )
 }
 

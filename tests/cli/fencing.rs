@@ -111,6 +111,23 @@ fn a_hook_is_run_once_though_answers_are_lost() {
     });
 }
 
+#[test]
+fn inside_with_the_hint_keeps_the_hook() {
+    in_memory("fence-inside", |cluster| {
+        let node = unreachable(cluster);
+        let outer = "alice@bastion/with-7";
+        cluster.maint(["acquire", &node]).holder(outer).succeeds();
+        let fence = cluster.maint(["fence", &node, "--", "true"]);
+        assert_snapshot!(fence.env("MAINT_HOLDER", outer).run(), @"
+        $ kubectl maint fence worker-1 -- true
+        -- stderr
+        error: cannot fence node/worker-1: locked by alice@bastion/with-7 (since [time], until [time], [length] left, renewed while its command runs)
+        hint: this runs inside `with`, which has the lock; act as its holder: add `--holder alice@bastion/with-7`
+        -- exit code 3
+        ");
+    });
+}
+
 /// A node that reports between the last look and the write has changed: nothing is written to it.
 #[test]
 fn a_node_that_reports_while_its_record_is_under_way_is_not_fenced() {
