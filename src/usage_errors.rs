@@ -12,7 +12,7 @@ use crate::args::duration::length;
 use crate::args::nodes::node_name;
 use crate::error::{InvalidValue, Verb};
 use crate::exit::Code;
-use crate::text::{escape, for_shell, shown};
+use crate::text::{for_shell, shown};
 use crate::words::hint_command::{NODE_KINDS, Program};
 use crate::words::input::hold_instead;
 use crate::words::suggestions::near_misses;
@@ -126,12 +126,12 @@ pub(crate) fn of_command(error: &clap::Error, line: &[OsString]) -> Option<Lines
                 ),
                 Some(command) => (
                     usage::unexpected_argument(typed),
-                    match with_hook(&command, typed, line) {
-                        Some(line) => usage::put_dashes_before_hook(&line),
-                        None if follows_kind(typed, line) => {
-                            usage::did_you_mean(&format!("node/{typed}"))
-                        }
-                        None => usage::see_help(Some(command.get_name())),
+                    if is_hook(&command, typed, line) {
+                        usage::put_dashes_before_hook(&for_shell(typed))
+                    } else if follows_kind(typed, line) {
+                        usage::did_you_mean(&format!("node/{typed}"))
+                    } else {
+                        usage::see_help(Some(command.get_name()))
                     },
                 ),
                 None => (
@@ -173,7 +173,7 @@ pub(crate) fn of_command(error: &clap::Error, line: &[OsString]) -> Option<Lines
                     (usage::missing("--max"), usage::ADD_MAX.to_owned())
                 }
                 [missing] if flag_name(missing) == "--message" => {
-                    (usage::missing("--message"), add_reason(line))
+                    (usage::missing("--message"), usage::ADD_REASON.to_owned())
                 }
                 missing => {
                     let missing: Vec<&str> = missing.iter().map(|it| flag_name(it)).collect();
@@ -368,33 +368,10 @@ fn with_command(line: &[OsString]) -> String {
     }
 }
 
-/// How to give the reason that the command of `line` requires.
-fn add_reason(line: &[OsString]) -> String {
-    let program = as_far_as_valid(line).map(|matches| Program::new(&matches));
-    match program {
-        Some(program) if program.verb() == Verb::Hold.name() => {
-            usage::add_reason(&program.with_reason())
-        }
-        _ => usage::ADD_REASON.to_owned(),
-    }
-}
-
-/// The same line with `--` before `typed`, if `command` takes a hook and `typed` may be its beginning: it is no name of a
-/// node.
-fn with_hook(command: &Command, typed: &str, line: &[OsString]) -> Option<String> {
-    const LONGEST_HOOK: usize = 60;
+/// Whether `command` takes a hook and `typed` may be its beginning: it is no name of a node.
+fn is_hook(command: &Command, typed: &str, line: &[OsString]) -> bool {
     let takes_hook = command.get_arguments().any(|arg| arg.get_id() == "hook");
-    if !takes_hook || node_name(typed).is_ok() || line.iter().any(|word| word == "--") {
-        return None;
-    }
-    let (own, hook) = line.split_at(line.iter().position(|word| word == typed)?);
-    let words = hook.iter().map(|word| for_shell(&word.to_string_lossy()));
-    let hook = words.collect::<Vec<_>>().join(" ");
-    let is_repeatable = hook.len() <= LONGEST_HOOK && escape(&hook) == hook;
-    let hook = if is_repeatable { &hook } else { "HOOK" };
-    let program = program(own, |word| word);
-    (program.verb() == command.get_name())
-        .then(|| format!("{} -- {hook}", program.same_command("")))
+    takes_hook && node_name(typed).is_err() && !line.iter().any(|word| word == "--")
 }
 
 /// The first command on the line, if it has `flag`, which was put before it.

@@ -189,9 +189,11 @@ impl<'a> LockReport<'a> {
         if self.command.args.output.format().is_for_people() {
             terminal.result(change::line(change, context));
         }
-        let program = session.program;
-        if let Some(command) = change::how_to_extend(change, now, program) {
-            terminal.remark(command);
+        // An end that was requested is not time to add.
+        if command.end.is_none()
+            && let Some(hint) = change::how_to_extend(change, now, session.program)
+        {
+            terminal.remark(hint);
         }
         self.items.push(Item::of_change(change, now));
         if command.is_dry_run() {

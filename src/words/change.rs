@@ -136,12 +136,9 @@ pub(crate) fn kept_interrupted(node: &str) -> String {
     format!("node/{node} stays on hold, because the hold replaced another lock")
 }
 
-/// How to add the requested time to what is left, if a renewal did not extend the lock. An end is not time to add.
+/// How to add the requested time to what is left, if a renewal did not extend the lock.
 pub(crate) fn how_to_extend(change: &Change, now: Now, program: &Program) -> Option<String> {
     let requested = Span::from(change.unused_duration()?);
-    if program.has("--until") {
-        return None;
-    }
     let most = change.longest_extension(now)?;
     let node = &change.node;
     Some(match requested <= most {

@@ -1,17 +1,12 @@
-//! The next command of a hint: the same program, cluster and holder, and if it is the same verb, its nodes
-//! and reason.
-
-mod repeated_options;
+//! Commands in hints: for the same cluster and holder, often with the nodes and reason that were typed.
 
 use std::fmt;
 
 use clap::ArgMatches;
+use clap::parser::ValueSource;
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity;
 
-use self::repeated_options::{
-    command, is_set, listed, names, nodes, option, options, unquoted, values,
-};
 use crate::text::{escape, for_shell, shown};
 
 /// How users run it.
@@ -35,28 +30,20 @@ pub(crate) const MANY: &str = "NODE...";
 /// How a command ends that runs a hook.
 const HOOK: &str = " -- HOOK";
 
-/// The flags that choose the cluster and the API user, which kubectl has too. Without them and those that
-/// impersonate, a pasted command would act elsewhere, or as somebody else.
-const PLACE: [(&str, &str); 5] = [
+/// With more nodes, a line is too long to read.
+const MOST_NODES: usize = 10;
+
+/// The flags that choose the cluster and the API user, which kubectl has too. Without them, a pasted command
+/// would act elsewhere, or as somebody else.
+const CONNECTION: [(&str, &str); 7] = [
     ("kubeconfig", "--kubeconfig"),
     ("context", "--context"),
     ("cluster", "--cluster"),
     ("server", "-s"),
     ("user", "--user"),
-];
-
-/// The flags that impersonate another API user.
-const IMPERSONATION: [(&str, &str); 2] = [
     ("impersonate", "--as"),
     ("impersonate_groups", "--as-group"),
 ];
-
-const REQUEST_TIMEOUT: &str = "--request-timeout";
-
-const TICKET: &str = "--ticket";
-
-/// The verbs that record a ticket beside the reason.
-const WITH_TICKET: [&str; 3] = ["acquire", "hold", "with"];
 
 /// kubectl's words for the kind of a Node.
 pub(crate) const NODE_KINDS: [&str; 3] = ["node", "nodes", "no"];
@@ -64,8 +51,7 @@ pub(crate) const NODE_KINDS: [&str; 3] = ["node", "nodes", "no"];
 /// How this program was run, for the next command.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
-    place: String,
-    impersonation: String,
+    connection: String,
     holder: String,
     verb: String,
     /// `None` if there are too many, or they came from standard input.
@@ -73,10 +59,6 @@ pub(crate) struct Program {
     /// The nodes that were named, however many.
     named: Vec<String>,
     reason: Option<String>,
-    /// The other options of the verb, each with its flag.
-    options: Vec<(String, String)>,
-    /// The command behind `--`, or a placeholder.
-    command: String,
     /// Whether a hook was typed behind `--`.
     has_hook: bool,
     /// A dry run leads to another one. Empty if it is none.
@@ -91,34 +73,24 @@ pub(crate) struct Program {
 impl Program {
     /// The program, run with `matches`.
     pub(crate) fn new(matches: &ArgMatches) -> Self {
-        let typed_of = |flags: &[(&str, &str)]| -> String {
-            let flags = flags.iter();
-            flags
-                .filter_map(|(id, flag)| option(matches, id, flag))
-                .collect()
-        };
         let (verb, typed) = matches.subcommand().unwrap_or(("", matches));
+        let connection = CONNECTION.iter();
+        let connection = connection.filter_map(|(id, flag)| option(matches, id, flag));
         let reason = values(typed, "message").and_then(|mut reasons| reasons.pop());
-        let mut options = options(matches, typed);
-        // Of the flags of all verbs, this one decides which other options are valid.
-        let request = option(matches, "request_timeout", REQUEST_TIMEOUT);
-        options.extend(request.map(|option| (REQUEST_TIMEOUT.to_owned(), option)));
+        let named = names(typed);
         Self {
-            place: typed_of(&PLACE),
-            impersonation: typed_of(&IMPERSONATION),
+            connection: connection.collect(),
             holder: option(matches, "holder", "--holder").unwrap_or_default(),
             verb: verb.to_owned(),
-            nodes: nodes(typed),
-            named: names(typed),
+            nodes: nodes(typed, &named),
+            named,
             reason: reason.and_then(|reason| repeatable(&reason)),
-            options,
-            command: command(typed).unwrap_or_else(|| "COMMAND".to_owned()),
             has_hook: values(typed, "hook").is_some(),
             dry_run: values(typed, "dry_run")
                 .and_then(|mut modes| modes.pop())
                 .map(|mode| format!(" --dry-run={}", for_shell(&mode)))
                 .unwrap_or_default(),
-            waits: is_set(typed, "wait"),
+            waits: values(typed, "wait").is_some(),
             unquoted: unquoted(typed),
             outer: None,
         }
@@ -160,32 +132,19 @@ impl Program {
         }
     }
 
-    /// The same, run by the API user of the kubeconfig, who may be an administrator.
-    pub(crate) fn unimpersonated(&self) -> Self {
-        Self {
-            impersonation: String::new(),
-            ..self.clone()
-        }
-    }
-
-    /// Another verb for the same nodes, with the given reason, else that of `lease`, else a placeholder. A ticket belongs to
-    /// the given reason.
+    /// Another verb for the same nodes, with the given reason, else that of `lease`, else a placeholder.
     pub(crate) fn of_verb(&self, verb: &str, lease: Option<&NodeLease>) -> Self {
         let reason = lease.and_then(NodeLease::reason).and_then(repeatable);
         let reason = self.reason.clone().or(reason);
-        let is_kept =
-            |flag: &str| self.verb == verb || (flag == TICKET && WITH_TICKET.contains(&verb));
-        let options = self.options.iter().filter(|(flag, _)| is_kept(flag));
         Self {
             verb: verb.to_owned(),
             reason: reason.or(Some(NO_REASON.to_owned())),
-            options: options.cloned().collect(),
             dry_run: String::new(),
             ..self.clone()
         }
     }
 
-    /// The same command, with `flag`. It leaves out only what changes the output, and how long to wait.
+    /// The same verb with `flag`, for the same nodes and reason. The user adds other options that still matter.
     pub(crate) fn same_command(&self, flag: &str) -> String {
         let (verb, nodes) = (&self.verb, self.nodes(MANY));
         let reason = self.reason.as_ref().map(|reason| format!(" -m {reason}"));
@@ -196,26 +155,9 @@ impl Program {
             _ => &self.dry_run,
         };
         let space = if flag.is_empty() { "" } else { " " };
-        let replaced = flag.split(' ').next().unwrap_or_default();
-        let options = self.options.iter();
-        let options = options.filter(|(flag, _)| flag != replaced);
-        let options: String = options.map(|(_, option)| option.as_str()).collect();
-        let own = self.run(format_args!(
-            "{verb} {nodes}{dry_run}{reason}{options}{space}{flag}"
-        ));
-        match &**verb {
-            "with" => format!("{own} -- {}", self.command),
-            _ => own,
-        }
-    }
-
-    /// The same command, with a placeholder for its reason.
-    pub(crate) fn with_reason(&self) -> String {
-        let program = Self {
-            reason: Some(format!("\"{NO_REASON}\"")),
-            ..self.clone()
-        };
-        program.same_command("")
+        let command = if verb == "with" { " -- COMMAND" } else { "" };
+        let own = self.run(format_args!("{verb} {nodes}{dry_run}{reason}{space}{flag}"));
+        format!("{own}{command}")
     }
 
     /// The given nodes, else `node`.
@@ -259,13 +201,6 @@ impl Program {
         self.reason().unwrap_or(NO_REASON)
     }
 
-    /// The given ticket, as a flag after a space; empty if there is none.
-    pub(crate) fn ticket(&self) -> &str {
-        let mut options = self.options.iter();
-        let ticket = options.find(|(flag, _)| flag == TICKET);
-        ticket.map_or("", |(_, option)| option)
-    }
-
     /// Whether a hook was typed behind `--`.
     pub(crate) fn has_hook(&self) -> bool {
         self.has_hook
@@ -274,11 +209,6 @@ impl Program {
     /// The command that was run.
     pub(crate) fn verb(&self) -> &str {
         &self.verb
-    }
-
-    /// Whether the option `flag` was given, if [`same_command`](Self::same_command) repeats it.
-    pub(crate) fn has(&self, flag: &str) -> bool {
-        self.options.iter().any(|(given, _)| given == flag)
     }
 
     /// Whether `--holder` was given.
@@ -296,20 +226,81 @@ impl Program {
         let command = command.to_string();
         // The flags of this program come before the hook.
         let own = command.strip_suffix(HOOK).unwrap_or(&command);
-        let (place, impersonation) = (&self.place, &self.impersonation);
-        let (holder, rest) = (&self.holder, &command[own.len()..]);
-        format!("{NAME} {own}{place}{impersonation}{holder}{rest}")
+        let (connection, holder, hook) = (&self.connection, &self.holder, &command[own.len()..]);
+        format!("{NAME} {own}{connection}{holder}{hook}")
     }
 
     /// `command` of kubectl, for the same cluster.
     pub(crate) fn kubectl(&self, command: impl fmt::Display) -> String {
-        format!("kubectl {command}{}{}", self.place, self.impersonation)
+        format!("kubectl {command}{}", self.connection)
     }
 }
 
 /// A reason, quoted for a shell. One that has to be escaped can't be repeated.
 fn repeatable(reason: &str) -> Option<String> {
     (!reason.is_empty() && escape(reason) == reason).then(|| for_shell(reason))
+}
+
+/// The values of an argument, if it was typed. Each verb defines only some.
+fn values(matches: &ArgMatches, id: &str) -> Option<Vec<String>> {
+    let values = matches.try_get_raw(id).ok().flatten()?;
+    let values = values.map(|value| value.to_string_lossy().into_owned());
+    let is_typed = matches.value_source(id) == Some(ValueSource::CommandLine);
+    is_typed.then(|| values.collect())
+}
+
+/// An option after a space, with each of its values.
+fn option(matches: &ArgMatches, id: &str, flag: &str) -> Option<String> {
+    let values = values(matches, id)?;
+    let values = values
+        .iter()
+        .map(|value| format!(" {flag} {}", for_shell(value)));
+    Some(values.collect())
+}
+
+/// The names of nodes as typed, each once.
+fn names(typed: &ArgMatches) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let nodes = values(typed, "nodes").or_else(|| values(typed, "node"));
+    for node in nodes.unwrap_or_default() {
+        let name = node.rsplit_once('/').map_or(&*node, |(_, name)| name);
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// The nodes for the next command: those `named`, or the flag that selects them.
+fn nodes(typed: &ArgMatches, named: &[String]) -> Option<String> {
+    if !named.is_empty() {
+        let quoted: Vec<String> = named.iter().map(|name| for_shell(name)).collect();
+        return listed(&quoted);
+    }
+    let option = |id, flag| option(typed, id, flag).map(|option| option.trim().to_owned());
+    option("selector", "-l")
+        .or_else(|| option("nodes_from", "--nodes-from").filter(|from| !from.ends_with(" -")))
+        .or_else(|| values(typed, "all").map(|_| "--all".to_owned()))
+}
+
+/// `nodes` in one line, unless there are too many.
+fn listed(nodes: &[String]) -> Option<String> {
+    (nodes.len() <= MOST_NODES).then(|| nodes.join(" "))
+}
+
+/// The nodes right after the value of `-m`, and both as one reason.
+fn unquoted(typed: &ArgMatches) -> Option<(Vec<String>, String)> {
+    let (mut reason, nodes) = (values(typed, "message")?.pop()?, values(typed, "nodes")?);
+    let mut next = typed.indices_of("message")?.next_back()? + 1;
+    let mut after = Vec::new();
+    for (node, index) in nodes.into_iter().zip(typed.indices_of("nodes")?) {
+        if index == next {
+            reason = format!("{reason} {node}");
+            after.push(node);
+            next += 1;
+        }
+    }
+    (!after.is_empty()).then_some((after, reason))
 }
 
 #[cfg(test)]
@@ -343,75 +334,45 @@ mod tests {
             program.kubectl("get nodes"),
             format!("kubectl get nodes {place}")
         );
-        let administrator = "kubectl maint doctor --context prod -s https://h --holder 'it'\\''s'";
-        assert_eq!(program.unimpersonated().run("doctor"), administrator);
         let status = run("--token secret status");
         assert_eq!(status.run("doctor"), "kubectl maint doctor");
     }
 
     #[test]
-    fn the_same_command_does_the_same() {
-        let acquire =
-            run("acquire a node/b a -m it's --duration 1h -o json -q --cordon --opt-outs auto");
+    fn the_same_command_has_the_nodes_and_the_reason_and_no_other_options() {
+        let acquire = run("acquire a node/b a -m it's --duration 1h --cordon --ticket T-1 -q");
         assert_eq!(
             acquire.same_command("--wait"),
-            r"kubectl maint acquire a b -m 'it'\''s' --duration 1h --cordon --opt-outs auto --wait"
+            r"kubectl maint acquire a b -m 'it'\''s' --wait"
         );
         assert_eq!(
             acquire.of_verb("hold", None).same_command(""),
             r"kubectl maint hold a b -m 'it'\''s'"
         );
-        let until = run("hold a -m x --expect-until 2d --ticket T-1 --context prod");
-        assert_eq!(
-            until.same_command("--expect-until TIME"),
-            "kubectl maint hold a -m x --ticket T-1 --expect-until TIME --context prod"
-        );
-        let ticket = run("acquire a -m x --duration 1h --ticket T-1");
-        assert_eq!(
-            ticket.of_verb("hold", None).same_command(""),
-            "kubectl maint hold a -m x --ticket T-1"
-        );
-        assert_eq!(
-            ticket.of_verb("release", None).same_command("--force"),
-            "kubectl maint release a -m x --force"
-        );
-        assert_eq!(
-            run("--request-timeout 5s with a --grace 2s -- true").same_command("--wait"),
-            "kubectl maint with a --grace 2s --request-timeout 5s --wait -- true"
-        );
         assert!(!acquire.waits());
-        let selected = run("hold -l rack=7,zone!=a -m x --wait");
+        let selected = run("hold -l rack=7,zone!=a -m x --wait --context prod");
         assert_eq!(
             selected.same_command(""),
-            "kubectl maint hold -l 'rack=7,zone!=a' -m x"
+            "kubectl maint hold -l 'rack=7,zone!=a' -m x --context prod"
         );
         assert!(selected.waits());
         assert_eq!(
-            run("with a --context b -- sudo reboot --at=*").same_command("--wait"),
-            r"kubectl maint with a --wait --context b -- sudo reboot '--at=*'"
-        );
-        let long = "0123456789".repeat(10);
-        assert_eq!(
-            run(&format!("with a -- {long}")).same_command("--wait"),
-            "kubectl maint with a --wait -- COMMAND"
+            run("with a --grace 2s --context b -- sudo reboot").same_command("--wait"),
+            "kubectl maint with a --wait --context b -- COMMAND"
         );
     }
 
-    /// The same command is put together from their names.
     #[test]
-    fn options_are_called_as_their_flags() {
-        let cli = Cli::command();
-        for verb in ["acquire", "hold", "unhold", "renew", "release", "with"] {
-            let verb = cli.find_subcommand(verb).expect("a verb");
-            let options = verb
-                .get_arguments()
-                .filter(|it| !repeated_options::is_said_otherwise(it.get_id().as_str()));
-            let options = options.filter(|it| !it.is_hide_set());
-            for option in options {
-                let flag = option.get_id().as_str().replace('_', "-");
-                assert_eq!(option.get_long(), Some(&*flag), "{}", verb.get_name());
-            }
-        }
+    fn a_dry_run_leads_to_another_one() {
+        let dry_run = run("acquire a --dry-run=server");
+        assert_eq!(
+            dry_run.same_command("--take-expired"),
+            "kubectl maint acquire a --dry-run=server --take-expired"
+        );
+        assert_eq!(
+            dry_run.same_command("--wait"),
+            "kubectl maint acquire a --wait"
+        );
     }
 
     #[test]

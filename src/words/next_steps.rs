@@ -149,7 +149,7 @@ pub(crate) fn next_step(
     let nodes = program.nodes(node);
     match verb {
         Verb::Acquire => {
-            let (why, ticket) = (program.why(), program.ticket());
+            let why = program.why();
             let expires = expires.map(|(end, duration)| {
                 let duration = remaining(Span::seconds(duration));
                 format!("Expires {} (in {duration}). ", clock(end, now.latest))
@@ -159,7 +159,7 @@ pub(crate) fn next_step(
                 expires.unwrap_or_default(),
                 release = program.run(format_args!("release {nodes}")),
                 renew = program.run(format_args!("renew {nodes}")),
-                hold = program.run(format_args!("hold {nodes} -m {why}{ticket}"))
+                hold = program.run(format_args!("hold {nodes} -m {why}"))
             ))
         }
         Verb::Hold => {

@@ -54,14 +54,9 @@ pub(crate) const ADD_MAX: &str = "add --max=N, the most nodes to fence";
 
 pub(crate) const ADD_REASON: &str = "add -m \"WHY\"";
 
-/// `line` is the same with a placeholder for the reason.
-pub(crate) fn add_reason(line: &str) -> String {
-    format!("add the reason: `{line}`")
-}
-
-/// `line` is the same with `--` before the hook.
-pub(crate) fn put_dashes_before_hook(line: &str) -> String {
-    format!("put `--` before the hook: `{line}`")
+/// The hook begins with `program`.
+pub(crate) fn put_dashes_before_hook(program: &str) -> String {
+    format!("put `--` before the hook: `-- {program}`")
 }
 
 pub(crate) fn requires(flag: &str, other: &str) -> String {

@@ -672,7 +672,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         $ kubectl maint acquire worker-1 worker-2 -m "new kernel" --duration 1h
         -- stderr
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint acquire worker-1 worker-2 -m 'new kernel' --duration 1h --wait`
+        hint: wait for it with `kubectl maint acquire worker-1 worker-2 -m 'new kernel' --wait`
         neither node was acquired
         -- exit code 3
         "#);
@@ -703,7 +703,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         $ kubectl maint with worker-2 -m disk -- bash
         -- stderr
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint with worker-2 -m disk --wait -- bash`
+        hint: wait for it with `kubectl maint with worker-2 -m disk --wait -- COMMAND`
         -- exit code 3
         ");
         let released = ["release", two, "-m", "he is away"];

@@ -57,7 +57,7 @@ fn a_script_creates_it_only_with_the_flag() {
         $ kubectl maint with worker-1 -- true
         -- stderr
         error: namespace kube-node-maintenance does not exist
-        hint: to create it, run `kubectl maint with worker-1 --create-namespace -- true`; for a real cluster, run `kubectl maint install` first
+        hint: to create it, run `kubectl maint with worker-1 --create-namespace -- COMMAND`; for a real cluster, run `kubectl maint install` first
         -- exit code 125
         ");
         assert_snapshot!(cluster.maint(["acquire", &node, "--dry-run=server"]).run(), @"

@@ -87,7 +87,7 @@ fn a_script_takes_it_only_with_the_flag() {
         $ kubectl maint with worker-1 -m disk -- true
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what bob@laptop left unfinished, then run `kubectl maint with worker-1 -m disk --take-expired -- true`
+        hint: check what bob@laptop left unfinished, then run `kubectl maint with worker-1 -m disk --take-expired -- COMMAND`
         -- exit code 6
         "#);
         assert_eq!(cluster.lease_of(&node), before);

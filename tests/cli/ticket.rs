@@ -15,16 +15,14 @@ fn is_shown_with_the_reason() {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let acquire = ["acquire", &node, "-m", "new kernel", "--ticket", "OPS-7"];
-        let acquired = cluster.maint(acquire).succeeds();
-        let hold = "worker-1 -m 'new kernel' --ticket OPS-7\n";
-        assert!(acquired.stderr.contains(hold), "{acquired}");
+        cluster.maint(acquire).succeeds();
         assert_eq!(ticket(cluster, &node), "OPS-7");
         let bob = cluster.maint(["acquire", &node, "--ticket", "OPS-8"]);
         assert_snapshot!(bob.holder("bob@laptop").run(), @r#"
         $ kubectl maint acquire worker-1 --ticket OPS-8
         -- stderr
         error: cannot acquire node/worker-1: locked by alice@bastion: "new kernel", ticket OPS-7 (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint acquire worker-1 --ticket OPS-8 --wait`
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`
         -- exit code 3
         "#);
         let status = cluster.maint(["status", &node]).succeeds();

@@ -199,7 +199,7 @@ fn a_lost_answer_is_no_licence_to_take_what_another_has_by_now() {
         $ kubectl maint acquire worker-1 --request-timeout=4s
         -- stderr
         error: cannot acquire node/worker-1: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint acquire worker-1 --request-timeout 4s --wait`
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`
         -- exit code 3
         ");
         assert_eq!(

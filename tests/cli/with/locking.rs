@@ -19,7 +19,7 @@ fn a_node_of_somebody_else_is_left_alone() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot acquire node/worker-1: locked by bob@laptop: "disk errors" (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint with worker-1 --wait -- /bin/sh -c 'echo ran'`
+        hint: wait for it with `kubectl maint with worker-1 --wait -- COMMAND`
         -- exit code 3
         "#);
         let run = cluster
@@ -40,7 +40,7 @@ fn ones_own_lock_is_refused_and_says_how_to_go_on() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot acquire node/worker-1: you already hold this lock as alice@bastion (since [time], until [time], [length] left)
-        hint: work under it with `kubectl maint with worker-1 --reentry -- /bin/sh -c 'echo ran'`
+        hint: work under it with `kubectl maint with worker-1 --reentry -- COMMAND`
         -- exit code 3
         "#);
         cluster.maint(["hold", &node, "-m", "bad DIMM"]).succeeds();
@@ -48,7 +48,7 @@ fn ones_own_lock_is_refused_and_says_how_to_go_on() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot acquire node/worker-1: on hold by you as alice@bastion: "bad DIMM" (since [time])
-        hint: work under it with `kubectl maint with worker-1 --reentry -- /bin/sh -c 'echo ran'`
+        hint: work under it with `kubectl maint with worker-1 --reentry -- COMMAND`
         -- exit code 3
         "#);
     });
@@ -164,7 +164,7 @@ fn two_of_the_same_name_keep_each_other_off() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot acquire node/worker-1: locked by alice@bastion/with-[process] (since [time], until [time], [length] left, renewed while its command runs)
-        hint: a `with` of alice@bastion has the lock; exit its command if it still runs, or wait for the lock with `kubectl maint with worker-1 --wait -- /bin/sh -c 'echo ran'`
+        hint: a `with` of alice@bastion has the lock; exit its command if it still runs, or wait for the lock with `kubectl maint with worker-1 --wait -- COMMAND`
         -- exit code 3
         "#);
         first.interrupt();
@@ -184,7 +184,7 @@ fn several_nodes_are_locked_all_or_none() {
         $ kubectl maint with worker-1 worker-2 worker-3 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot acquire node/worker-3: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint with worker-1 worker-2 worker-3 --wait -- /bin/sh -c 'echo ran'`
+        hint: wait for it with `kubectl maint with worker-1 worker-2 worker-3 --wait -- COMMAND`
         -- exit code 3
         "#);
         assert_eq!(holder_of(cluster, &nodes[0]), None);
@@ -306,7 +306,7 @@ fn a_wait_can_time_out() {
         $ kubectl maint with worker-1 --wait --timeout 0 -- echo ran
         -- stderr
         error: cannot acquire node/worker-1: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait without a limit with `kubectl maint with worker-1 --wait -- echo ran`
+        hint: wait without a limit with `kubectl maint with worker-1 --wait -- COMMAND`
         -- exit code 4
         ");
         assert_eq!(run(&["-E", "75"]).code, 75);
@@ -323,7 +323,7 @@ fn ones_own_lock_is_not_waited_for() {
         $ kubectl maint with worker-1 --wait -- echo ran
         -- stderr
         error: cannot acquire node/worker-1: you already hold this lock as alice@bastion (since [time], until [time], [length] left)
-        hint: work under it with `kubectl maint with worker-1 --reentry -- echo ran`
+        hint: work under it with `kubectl maint with worker-1 --reentry -- COMMAND`
         -- exit code 3
         ");
         cluster.maint(["release", &node]).succeeds();
@@ -334,7 +334,7 @@ fn ones_own_lock_is_not_waited_for() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN with worker-1 --wait -- echo ran'
         error: cannot acquire node/worker-1: you already hold this lock as alice@bastion/with-[process] (since [time], until [time], [length] left, renewed while its command runs)
-        hint: work under it with `kubectl maint with worker-1 --reentry --holder alice@bastion/with-[process] -- echo ran`
+        hint: work under it with `kubectl maint with worker-1 --reentry --holder alice@bastion/with-[process] -- COMMAND`
         node/worker-1 released
         -- exit code 3
         "#);
