@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::on_both_servers;
 use crate::support::{Cluster, NODES};
 
-#[path = "../../examples/reboot_controller.rs"]
+#[path = "../../../../crates/maintenance-lease/examples/reboot_controller.rs"]
 #[expect(dead_code, reason = "it is a program, of which one function is tested")]
 mod reboot_controller;
 
