@@ -18,11 +18,3 @@ pub(crate) mod token;
 pub(crate) mod until;
 pub(crate) mod wait;
 pub(crate) mod write;
-
-/// Whether it may be the name of a pod, a claim or a namespace. It becomes part of a URL path and of lines to
-/// paste.
-pub(crate) fn is_name(name: &str) -> bool {
-    let allowed =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
-    !name.is_empty() && name.len() <= 253 && name.bytes().all(allowed)
-}

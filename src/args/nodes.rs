@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
+use maintenance_lease::is_object_name;
 
 use crate::error::{Failure, InputError, NothingFound};
 use crate::words::hint_command::NODE_KINDS;
@@ -210,26 +211,14 @@ pub(crate) fn node_name(typed: &str) -> Result<String, InputError> {
         Some(_) => return Err(InputError::NotANode(typed.to_owned())),
         None => typed,
     };
-    if is_name(name) {
+    if is_object_name(name) {
         return Ok(name.to_owned());
     }
     let name = name.to_owned();
     Err(match name.split_once([',', ';', ' ']) {
-        Some((first, _)) if is_name(first) => InputError::NodeNames(name),
+        Some((first, _)) if is_object_name(first) => InputError::NodeNames(name),
         _ => InputError::NodeName(name),
     })
-}
-
-/// A DNS subdomain as in RFC 1123, which is what Kubernetes accepts as the name of a Node.
-fn is_name(name: &str) -> bool {
-    let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    name.len() <= 253
-        && name.split('.').all(|label| {
-            let bytes = label.as_bytes();
-            bytes.first().is_some_and(|&byte| alphanumeric(byte))
-                && bytes.last().is_some_and(|&byte| alphanumeric(byte))
-                && bytes.iter().all(|&byte| alphanumeric(byte) || byte == b'-')
-        })
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! `why`: why a pod, a claim or a namespace is stuck, and what to do about it.
 
 use clap::Args;
+use maintenance_lease::is_object_name;
 use pod_safety::cluster::Reader;
 use pod_safety::why::Diagnosis;
 
 use crate::args::connection::namespace;
-use crate::args::is_name;
 use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::error::{Failure, InputError, NothingFound};
 use crate::exit::Code;
@@ -117,7 +117,7 @@ fn object(typed: &[String]) -> Result<(Kind, String), InputError> {
     };
     let kind = named.and_then(|(kind, _)| Kind::of(kind));
     match (kind, named) {
-        (Some(kind), Some((_, name))) if is_name(name) => Ok((kind, name.to_owned())),
+        (Some(kind), Some((_, name))) if is_object_name(name) => Ok((kind, name.to_owned())),
         _ => Err(InputError::NotExplained {
             typed: typed.join(" "),
         }),

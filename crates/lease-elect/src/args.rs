@@ -8,7 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Parser, ValueHint, value_parser};
 use connect::Flags;
 use maintenance_lease::protocol::{Span, Terms};
-use maintenance_lease::{Keep, LONGEST_DURATION, check_duration};
+use maintenance_lease::{Keep, LONGEST_DURATION, check_duration, is_object_name};
 
 use crate::failure::Failure;
 
@@ -39,7 +39,7 @@ use crate::failure::Failure;
 )]
 pub(crate) struct Args {
     /// Name of the Lease; it is created if it does not exist
-    #[arg(value_name = "LEASE", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(value_name = "LEASE", value_parser = lease_name)]
     pub(crate) lease: String,
 
     /// Program to run, and its arguments
@@ -119,6 +119,13 @@ impl Args {
     }
 }
 
+fn lease_name(typed: &str) -> Result<String, String> {
+    let name = typed.strip_prefix("lease/").unwrap_or(typed);
+    is_object_name(name)
+        .then(|| name.to_owned())
+        .ok_or_else(|| "is not the name of a Lease, such as scheduler".to_owned())
+}
+
 fn lease_duration(typed: &str) -> Result<Duration, String> {
     let length = length(typed)?;
     check_duration(length).map_err(|_| "must be a whole number of seconds from 1s to 1h")?;
@@ -194,6 +201,25 @@ mod tests {
                 continue;
             }
             Args::try_parse_from(line.split_whitespace()).expect(line);
+        }
+    }
+
+    #[test]
+    fn only_what_may_be_the_name_of_a_lease_is_accepted() {
+        let name = |typed: &str| {
+            let parsed = Args::try_parse_from(["lease-elect", typed, "--", "daemon"]);
+            parsed
+                .map(|args| args.lease)
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(name("scheduler"), Ok("scheduler".to_owned()));
+        assert_eq!(name("lease/scheduler"), Ok("scheduler".to_owned()));
+        for wrong in ["", "a/b", "Scheduler", "a b"] {
+            let error = name(wrong).expect_err(wrong);
+            assert!(
+                error.contains("is not the name of a Lease, such as scheduler"),
+                "{error}"
+            );
         }
     }
 

@@ -105,7 +105,7 @@ pub use outcome::{Change, Done, Error, Refused, Right, SideEffect};
 pub use purpose::{LeasePurpose, MEDIK8S_HOLDER, MEDIK8S_LEASES};
 pub use repository::{NAMESPACE, Repository, Subject};
 pub use set::{HeldSet, SetError, SetOptions, SetOutcome, SetProgress, Target};
-pub use text::shortened;
+pub use text::{is_object_name, shortened};
 pub use waiting::{Blocked, Progress};
 
 /// The examples of docs/library.md, compiled as they are.

@@ -117,6 +117,7 @@ pub struct Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lock = format_args!("{}/{}", self.subject, self.node);
+        let lease = self.subject.lease(&self.node);
         let holder = self
             .lease
             .as_ref()
@@ -140,12 +141,12 @@ impl fmt::Display for Refused {
             }
             Refusal::Elected => write!(
                 f,
-                "the Lease of {lock} has a strategy and belongs to coordinated leader election"
+                "{lease} has a strategy and belongs to coordinated leader election"
             ),
-            Refusal::Deleting => write!(f, "the Lease of {lock} is being deleted"),
+            Refusal::Deleting => write!(f, "{lease} is being deleted"),
             Refusal::Foreign => write!(
                 f,
-                "the Lease of {lock} lacks your labels and belongs to another application"
+                "{lease} lacks your labels and belongs to another application"
             ),
             Refusal::TooLong { left, added } => write!(
                 f,

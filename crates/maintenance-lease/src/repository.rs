@@ -71,6 +71,14 @@ impl fmt::Display for Subject {
 }
 
 impl Subject {
+    /// The Lease of what is called `name`, in a message.
+    pub(crate) fn lease(self, name: &str) -> String {
+        match self {
+            Self::Node => format!("the Lease of node/{name}"),
+            Self::Lease => format!("lease/{name}"),
+        }
+    }
+
     /// A holder as messages name it, escaped for terminals. For an administrator's hold of a node, the
     /// person who holds it.
     pub(crate) fn holder(self, holder: &str) -> String {

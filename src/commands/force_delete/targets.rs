@@ -1,7 +1,8 @@
 //! What to delete: pods by name or label, or one Node.
 
+use maintenance_lease::is_object_name;
+
 use super::args::{ALL, ForceDeleteArgs, risks};
-use crate::args::is_name;
 use crate::args::nodes::{node_name, without_kind};
 use crate::error::InputError;
 use crate::text::for_shell;
@@ -38,7 +39,7 @@ impl Targets {
         for typed in with_kinds(&args.targets) {
             let typed = typed.as_str();
             match typed.split_once('/') {
-                Some((kind, name)) if POD_KINDS.contains(&kind) && is_name(name) => {
+                Some((kind, name)) if POD_KINDS.contains(&kind) && is_object_name(name) => {
                     if !pods.iter().any(|pod| pod == name) {
                         pods.push(name.to_owned());
                     }

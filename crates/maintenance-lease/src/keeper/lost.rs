@@ -65,6 +65,7 @@ impl Lost {
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lock = format_args!("{}/{}", self.subject, self.node);
+        let lease = self.subject.lease(&self.node);
         match &self.by {
             LostBy::Expiry => {
                 write!(f, "{lock} could not be renewed in time")?;
@@ -80,19 +81,14 @@ impl fmt::Display for Lost {
                 Some(by) => write!(f, "{lock} was released by {}", self.subject.holder(by)),
                 None => write!(f, "{lock} was released by somebody else"),
             },
-            LostBy::Deletion => write!(f, "the Lease of {lock} was deleted"),
-            LostBy::Replacement(None) => {
-                write!(f, "the Lease of {lock} was deleted and created again")
-            }
+            LostBy::Deletion => write!(f, "{lease} was deleted"),
+            LostBy::Replacement(None) => write!(f, "{lease} was deleted and created again"),
             LostBy::Replacement(Some(by)) => write!(
                 f,
-                "the Lease of {lock} was deleted and created again for {}",
+                "{lease} was deleted and created again for {}",
                 self.taker(by)
             ),
-            LostBy::Election => write!(
-                f,
-                "the Lease of {lock} was taken over by coordinated leader election"
-            ),
+            LostBy::Election => write!(f, "{lease} was taken over by coordinated leader election"),
         }
     }
 }

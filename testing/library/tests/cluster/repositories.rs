@@ -191,7 +191,7 @@ async fn two_applications_see_nothing_of_each_other(cluster: Cluster) {
     assert_eq!(refused.refusal, Refusal::Foreign);
     assert_eq!(
         refused.to_string(),
-        "the Lease of lease/compaction lacks your labels and belongs to another application"
+        "lease/compaction lacks your labels and belongs to another application"
     );
 }
 
