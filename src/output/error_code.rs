@@ -166,6 +166,7 @@ fn of_api(error: &ApiError) -> ErrorCode {
         ApiError::TimedOut(_)
         | ApiError::Transport(_)
         | ApiError::Unreadable(_)
+        | ApiError::Altered
         | ApiError::CutShort { .. }
         | ApiError::NotKubernetes { .. }
         | ApiError::Paused

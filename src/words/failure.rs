@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use connect::in_words;
-use maintenance_lease::Error;
+use maintenance_lease::{ApiError, Error};
 
 use super::force_deletion::no_answer;
 use super::hint_command::Program;
@@ -198,11 +198,15 @@ fn of_locks(
             },
             _,
         ) => {
-            let cause = failed_request::cause(source);
-            (
-                format!(
-                    "unknown whether node/{node} was {intent}: the write may still take effect ({cause})"
+            let why = match source {
+                ApiError::Altered => source.to_string(),
+                _ => format!(
+                    "the write may still take effect ({})",
+                    failed_request::cause(source)
                 ),
+            };
+            (
+                format!("unknown whether node/{node} was {intent}: {why}"),
                 check("check with", node),
             )
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http::Method;
 use insta::assert_snapshot;
 
-use crate::support::Treatment::{Answer, Keep, LoseAnswer, Pass};
+use crate::support::Treatment::{Answer, Keep, LoseAnswer, Pass, WithoutAnnotations};
 use crate::support::{Cluster, Maint, Proxy, on_both, on_one};
 
 /// A run that goes through a proxy, and waits for four seconds for every answer: twelve in all.
@@ -124,6 +124,81 @@ fn of_several_nodes_the_last_line_denies_nothing_that_is_not_known() {
         1 of 2 nodes locked: worker-1; unknown: worker-2
         -- exit code 1
         ");
+    });
+}
+
+#[test]
+fn a_lock_that_the_server_stored_with_other_fields_is_not_denied() {
+    on_both("lost-fields", |cluster| {
+        let names = ["a", "a-altered", "b", "b-altered", "c", "c-altered"];
+        let nodes = names.map(|short| cluster.node(short));
+        for node in &nodes {
+            cluster.released(node);
+        }
+        let [held, acquired, worked_on] = [&nodes[0..2], &nodes[2..4], &nodes[4..6]];
+        let proxy = cluster.proxy(|method, path| {
+            match method == Method::PATCH && path.contains("-altered?") {
+                true => WithoutAnnotations,
+                false => Pass,
+            }
+        });
+        let run = |words: &[&str]| through(&proxy, cluster, words);
+        let hold = run(&["hold", "-m", "disk"]).args(held).run();
+        assert_snapshot!(hold, @"
+        $ kubectl maint hold -m disk --request-timeout=4s a a-altered
+        node/a on hold by alice@bastion
+        -- stderr
+        error: unknown whether node/a-altered was put on hold: the API server changed what was written (an admission webhook may have done this)
+        hint: check with `kubectl maint status a-altered`
+        A hold does not expire, and `kubectl drain` still evicts pods. To end it:
+          kubectl maint unhold a
+        1 of 2 nodes on hold: a; unknown: a-altered
+        -- exit code 1
+        ");
+        let holder = cluster.lease_of(&held[1])["spec"]["holderIdentity"].clone();
+        assert_eq!(holder, "kubeadm:alice@bastion");
+        let with = run(&["with"]).args(worked_on).args(["--", "true"]).run();
+        assert_snapshot!(with, @"
+        $ kubectl maint with --request-timeout=4s c c-altered -- true
+        -- stderr
+        error: unknown whether node/c-altered was acquired: the API server changed what was written (an admission webhook may have done this)
+        hint: check with `kubectl maint status c-altered`
+        -- exit code 125
+        ");
+        let acquire = run(&["acquire", "-o", "json"]).args(acquired).run();
+        assert_snapshot!(acquire, @r#"
+        $ kubectl maint acquire -o json --request-timeout=4s b b-altered
+        {
+          "apiVersion": "kubectl-maint.dev/v2",
+          "kind": "NodeMaintenanceList",
+          "items": [
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenance",
+              "node": "b",
+              "error": {
+                "code": "OtherFailed",
+                "message": "cannot acquire node/b: another node failed"
+              }
+            },
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenance",
+              "node": "b-altered",
+              "error": {
+                "code": "Unknown",
+                "message": "unknown whether node/b-altered was acquired: the API server changed what was written (an admission webhook may have done this)",
+                "hint": "check with `kubectl maint status b-altered`"
+              }
+            }
+          ]
+        }
+        -- stderr
+        error: unknown whether node/b-altered was acquired: the API server changed what was written (an admission webhook may have done this)
+        hint: check with `kubectl maint status b-altered`
+        1 of 2 nodes not acquired: b; unknown: b-altered
+        -- exit code 1
+        "#);
     });
 }
 

@@ -23,7 +23,7 @@ use hyper_util::server::conn::auto;
 use kube::Client;
 use kube::client::Body;
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot};
@@ -44,6 +44,8 @@ pub(crate) enum Treatment {
     Pass,
     /// It goes to the server; when that has answered, the connection is cut.
     LoseAnswer,
+    /// It goes to the server without the annotations in its body, as if an admission webhook had removed them.
+    WithoutAnnotations,
     /// It goes to the server, whose clock is ahead by so many seconds when the answer comes back.
     Ahead(i64),
     /// It goes to the server, and only the beginning of the answer comes back: as much as looks like whole
@@ -277,11 +279,16 @@ impl RequestHandler {
                 onwards = onwards.header(name, value);
             }
         }
-        let onwards = onwards
-            .body(Body::from(body.to_bytes()))
-            .expect("a request that came in");
+        let body = body.to_bytes();
+        let body = match treatment {
+            Treatment::WithoutAnnotations => without_annotations(&body),
+            _ => Body::from(body),
+        };
+        let onwards = onwards.body(body).expect("a request that came in");
         match treatment {
-            Treatment::Pass => forward(self.client.clone(), onwards).await,
+            Treatment::Pass | Treatment::WithoutAnnotations => {
+                forward(self.client.clone(), onwards).await
+            }
             Treatment::Ahead(seconds) => {
                 let mut answer = forward(self.client.clone(), onwards).await;
                 move_date(&mut answer, seconds);
@@ -316,6 +323,12 @@ impl RequestHandler {
             }
         }
     }
+}
+
+fn without_annotations(body: &[u8]) -> Body {
+    let mut object: Value = serde_json::from_slice(body).expect("an object");
+    object["metadata"]["annotations"] = json!({});
+    Body::from(object.to_string().into_bytes())
 }
 
 async fn forward(client: Client, request: Request<Body>) -> Response<Answer> {

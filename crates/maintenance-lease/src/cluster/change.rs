@@ -326,9 +326,11 @@ impl Running {
                 Step::Refused(refusal) => return Err(self.refused(refusal)),
                 Step::Ended => return Err(self.ended()),
                 Step::Altered => {
-                    return Err(self.unknown(ApiError::Unreadable(
-                        "it stored other fields than were sent".to_owned(),
-                    )));
+                    let holder = self.lease.as_ref().and_then(NodeLease::holder);
+                    if let (Some(holder), Some((_, open_write))) = (holder, &mut self.open_write) {
+                        open_write.altered(holder);
+                    }
+                    return Err(self.unknown(ApiError::Altered));
                 }
                 Step::Read => Step::Read,
                 // It would be another write, and there is no time for it.

@@ -27,6 +27,9 @@ pub enum ApiError {
     /// The answer is not what an API server sends.
     #[error("error: the server's answer could not be read: {0}")]
     Unreadable(String),
+    /// The server carried out a write, but stored other fields than were sent.
+    #[error("the API server changed what was written (an admission webhook may have done this)")]
+    Altered,
     /// The answer ended before it was complete: a list lacks some of its elements.
     #[error("the answer to {request} was cut short; retry")]
     CutShort {
@@ -293,10 +296,21 @@ impl ApiError {
             .is_some_and(|status| status.message.contains("ValidatingAdmissionPolicy '"))
     }
 
-    /// The server says that the user lacks this permission, and not that a quota or a policy refuses.
+    /// An admission webhook refuses it. Most do so with 403. The text is that of Kubernetes' admission plugin.
+    fn is_by_webhook(&self) -> bool {
+        self.status().is_some_and(|status| {
+            let refusal = status.message.split_once("admission webhook \"");
+            refusal.is_some_and(|(_, rest)| rest.contains("\" denied the request"))
+        })
+    }
+
+    /// The server says that the user lacks this permission, and not that a quota, a policy or a webhook refuses.
     #[must_use]
     pub fn is_missing_right(&self) -> bool {
-        self.is_forbidden() && !self.exceeds_a_quota() && !self.is_by_policy()
+        self.is_forbidden()
+            && !self.exceeds_a_quota()
+            && !self.is_by_policy()
+            && !self.is_by_webhook()
     }
 
     /// The object has changed, or exists already.
@@ -341,6 +355,7 @@ impl ApiError {
             | Self::Transport(_)
             | Self::CutShort { .. }
             | Self::Unreadable(_)
+            | Self::Altered
             | Self::Paused
             | Self::NotKubernetes { .. } => true,
             Self::Undated | Self::NoRuntime(_) => false,
@@ -417,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_is_no_missing_right() {
+    fn a_quota_or_a_webhook_is_no_missing_right() {
         let refused = |message: &str| {
             let body = format!(r#"{{"kind":"Status","reason":"Forbidden","message":"{message}"}}"#);
             let status = Status::read(StatusCode::FORBIDDEN, None, body.as_bytes());
@@ -425,6 +440,8 @@ mod tests {
         };
         let quota = "leases is forbidden: exceeded quota: few, requested: count/leases=1";
         assert!(matches!(refused(quota), Error::Api(_)));
+        let webhook = r#"admission webhook \"a.example.com\" denied the request: ask the owner"#;
+        assert!(matches!(refused(webhook), Error::Api(_)));
         let right = "nodes is forbidden: User cannot patch resource nodes";
         assert!(matches!(refused(right), Error::MissingRight { .. }));
     }

@@ -27,6 +27,8 @@ struct OpenWrite {
     /// Somebody had the lock before, so releasing it would not undo the write.
     was_held: bool,
     landed: bool,
+    /// The holder that the server stored, if it took effect with other fields, which may lack the nonce.
+    altered: Option<String>,
     /// Its sender no longer follows it.
     abandoned: bool,
 }
@@ -35,7 +37,7 @@ impl OpenWrite {
     /// Whether the present Lease shows that the write has no effect any more, and will have none.
     fn is_over(&self, lease: Option<&NodeLease>) -> bool {
         match lease {
-            Some(lease) if self.acquired(lease) => false,
+            Some(lease) if self.acquired(lease) || self.is_stored_altered(lease) => false,
             Some(lease) => self.landed || self.on.is_none_or(|on| on < lease.resource_version()),
             None => self.landed || self.on.is_some(),
         }
@@ -45,6 +47,11 @@ impl OpenWrite {
     fn acquired(&self, lease: &NodeLease) -> bool {
         let nonce = lease.notes.nonce.as_ref();
         nonce.is_some_and(|nonce| self.nonces.contains(nonce))
+    }
+
+    fn is_stored_altered(&self, lease: &NodeLease) -> bool {
+        let holder = self.altered.as_deref();
+        holder.is_some() && holder == lease.holder()
     }
 }
 
@@ -61,6 +68,7 @@ impl OpenWrites {
             nonces: Vec::new(),
             was_held: false,
             landed: false,
+            altered: None,
             abandoned: false,
         };
         writes.open.push(write.clone());
@@ -123,6 +131,12 @@ impl OpenWriteGuard {
     /// It has taken effect, and its caller does not know yet.
     pub(crate) fn landed(&mut self) {
         self.write.landed = true;
+        self.update();
+    }
+
+    /// It has taken effect with other fields; the server stored this holder.
+    pub(crate) fn altered(&mut self, holder: &str) {
+        self.write.altered = Some(holder.to_owned());
         self.update();
     }
 
@@ -244,6 +258,19 @@ mod tests {
             writes.reported("n", &lease(6, "own"));
             assert!(!writes.has("n"));
         }
+    }
+
+    #[test]
+    fn an_acquisition_that_was_stored_without_its_nonce_is_open_while_its_holder_has_the_lease() {
+        let writes = OpenWrites::default();
+        let mut mark = writes.open("n", Some(5));
+        mark.acquires("own", false);
+        mark.altered("alice");
+        drop(mark);
+        writes.observed("n", Some(&lease(6, "another")));
+        assert!(writes.has("n"), "alice has the lease");
+        writes.observed("n", None);
+        assert!(!writes.has("n"));
     }
 
     #[test]

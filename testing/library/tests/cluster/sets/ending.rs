@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use http::StatusCode;
 use maintenance_lease::protocol::Refusal;
-use maintenance_lease::{Acquire, Error, Hold, LostBy, Release, SetError, SetOptions};
+use maintenance_lease::{Acquire, ApiError, Error, Hold, LostBy, Release, SetError, SetOptions};
+use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::{
@@ -24,6 +25,7 @@ on_both_servers! {
     an_error_releases_the_acquired_nodes,
     an_unanswered_lock_is_released_after_an_interrupt,
     the_lock_before_an_unanswered_hold_is_kept,
+    a_lock_that_was_stored_with_other_fields_is_not_called_free,
     a_lost_race_to_create_a_lease_times_out,
 }
 
@@ -516,4 +518,32 @@ fn a_lock_from_before_whose_check_fails_is_left_as_found() {
         assert_eq!(outcome.held.keys().collect::<Vec<_>>(), [&b]);
         assert_eq!(holder(&cluster, &a).await, "alice");
     });
+}
+
+/// As an admission webhook may store it: without the nonce by which its sender would recognize it.
+async fn a_lock_that_was_stored_with_other_fields_is_not_called_free(cluster: Cluster) {
+    let both = nodes(&cluster, ["a", "b"]).await;
+    let mut is_first = true;
+    let wire = Wire::every_write(move || match std::mem::take(&mut is_first) {
+        true => Fate::Altered(|lease| lease["metadata"]["annotations"] = json!({})),
+        false => Fate::Pass,
+    });
+    let alice = cluster.holder_on(&wire, "alice");
+    let outcome = at_once(&alice, &both, &for_seconds(60)).await;
+    assert!(outcome.held.is_empty(), "{outcome:?}");
+    let mut failed = Vec::new();
+    for node in &both {
+        match outcome.failed.get(node) {
+            None => assert_eq!(holder(&cluster, node).await, "", "it was released"),
+            Some(SetError::Lock(Error::Unknown {
+                source: ApiError::Altered,
+                ..
+            })) => {
+                assert_eq!(holder(&cluster, node).await, "alice");
+                failed.push(node);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(failed.len(), 1, "{outcome:?}");
 }

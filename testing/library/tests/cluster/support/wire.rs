@@ -70,6 +70,8 @@ pub(crate) enum Fate {
     AnsweredInstead(StatusCode),
     /// The server carries it out, but a page for people comes back, as a success.
     AnsweredByPage,
+    /// It gets there with another body, as if an admission webhook had changed it.
+    Altered(fn(&mut Value)),
     /// Something on the way sends it twice, and hands the second answer on.
     Twice,
     /// It doesn't get there: a page for people comes back, as a success.
@@ -251,6 +253,13 @@ impl Wire {
         match fate {
             Fate::Pass => {}
             Fate::Meanwhile(something) => something.await,
+            Fate::Altered(alter) => {
+                let (parts, body) = again.into_parts();
+                let mut body = serde_json::from_slice(&body.collect_bytes().await?)?;
+                alter(&mut body);
+                let altered = Request::from_parts(parts, Body::from(body.to_string().into_bytes()));
+                return Ok(boxed(server.send(altered).await?));
+            }
             Fate::Twice => drop(server.send(again).await?),
             Fate::AnswerLost(something) => {
                 server.send(request).await?;
