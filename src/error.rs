@@ -123,6 +123,12 @@ pub(crate) enum Failure {
     Unread { node: String, why: Why },
     /// The Node kept changing, and nothing was written to it.
     KeepsChanging { node: String },
+    /// The record of a fencing was written, and then it or the taint was removed again.
+    NotKept {
+        node: String,
+        /// Whether the record is still there, without the taint.
+        has_record: bool,
+    },
     /// A write to the Node got no answer.
     NoAnswer { node: String },
     /// The Node was deleted during the operation.

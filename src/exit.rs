@@ -87,6 +87,7 @@ impl Failure {
             Self::Unexpected(_)
             | Self::NothingFound(_)
             | Self::KeepsChanging { .. }
+            | Self::NotKept { .. }
             | Self::NoAnswer { .. }
             | Self::NodeGone { .. }
             | Self::Unread { .. }

@@ -112,6 +112,7 @@ impl ErrorCode {
             Failure::Input(_)
             | Failure::Unexpected(_)
             | Failure::TooSlow { .. }
+            | Failure::NotKept { .. }
             | Failure::Unread { .. }
             | Failure::UnknownUser
             | Failure::Reported(_) => Self::Failed,

@@ -105,6 +105,7 @@ pub(crate) fn lines(
             format!("could not update node/{node}: it keeps changing; nothing was written to it"),
             None,
         ),
+        Failure::NotKept { node, has_record } => with_hint(fencing::not_kept(node, *has_record)),
         Failure::NoAnswer { node } => (
             format!("unknown whether node/{node} was changed: the API server did not answer"),
             check(node),

@@ -2,6 +2,7 @@
 //! write. What a hint says is here too. All else is in tests/fencing.
 
 mod machine;
+mod webhooks;
 
 use http::Method;
 use insta::assert_snapshot;

@@ -12,9 +12,12 @@ use crate::words::event;
 use crate::words::fencing::{fenced, hold_reason, lease_ends, lease_ends_with_outer};
 
 impl FenceRun<'_> {
-    /// Reports that the node is fenced, in words and as an Event.
+    /// Reports once that the node is fenced, in words and as an Event.
     pub(super) async fn report(&mut self, observed: &Observed, record: &Record, already: bool) {
         let target = self.target;
+        if self.outcome.is_some() {
+            return;
+        }
         self.lease_end = target.lease_end(observed.lease.as_ref());
         target.result(&fenced(&target.node, record, already));
         self.outcome = Some(Fencing::fenced(&target.node, record, &Remains::default()));

@@ -30,6 +30,9 @@ use crate::words::with::command_line;
 /// How long reads are retried after a hook has succeeded, to record it.
 const RECORD_RETRIES: Duration = Duration::from_secs(120);
 
+/// How often the record is written if something removes it again.
+const MOST_RECORDS: u32 = 2;
+
 /// A fencing in progress.
 pub(super) struct FenceRun<'a> {
     pub(super) args: &'a FenceArgs,
@@ -49,6 +52,8 @@ pub(super) struct FenceRun<'a> {
     pub(super) number: Option<u64>,
     /// The record of this run.
     pub(super) recording: Recording,
+    /// How often it was written.
+    pub(super) records: u32,
     /// An earlier run took a hold and ended before it wrote its record.
     pub(super) has_found_hold: bool,
     /// Whether a doubtful heartbeat was watched already.
@@ -102,6 +107,7 @@ impl<'a> FenceRun<'a> {
             is_labeled: false,
             number: None,
             recording: Recording::Absent,
+            records: 0,
             has_found_hold: false,
             is_watched: false,
             unchanged: None,
@@ -175,6 +181,13 @@ impl FenceRun<'_> {
                         self.retries = Timeout::of(RECORD_RETRIES);
                     }
                 }
+                (Step::Record, Some(_)) if self.records == MOST_RECORDS => {
+                    self.outcome = None;
+                    return Err(Failure::NotKept {
+                        node: self.target.node.clone(),
+                        has_record: observed.evidence.state.record.is_some(),
+                    });
+                }
                 (Step::Record, Some(proof)) => {
                     self.works_under(&observed);
                     let (record, patch) = self.record(&observed, proof);
@@ -183,6 +196,7 @@ impl FenceRun<'_> {
                     self.recording =
                         recording.after(written, record.clone(), observed.evidence.version());
                     if written == Written::Yes {
+                        self.records += 1;
                         self.report(&observed, &record, false).await;
                     } else {
                         tries.observe_again(&self.target.node, written).await?;

@@ -111,6 +111,21 @@ pub(crate) fn unread(node: &str, failure: &str) -> String {
     format!("could not read node/{node}; retrying ({})", escape(failure))
 }
 
+/// Message and hint if the record of a fencing was written, and then it or the taint was removed again.
+pub(crate) fn not_kept(node: &str, has_record: bool) -> (String, String) {
+    let what = match has_record {
+        true => "out-of-service taint",
+        false => "fencing record",
+    };
+    (
+        format!(
+            "node/{node} does not stay fenced: its {what} was removed each time it was written, \
+             perhaps by an admission webhook; its lock is kept"
+        ),
+        format!("check `kubectl get mutatingwebhookconfigurations`; then {RETRY}"),
+    )
+}
+
 fn no_proof(node: &str, what: &str, has_output: bool) -> (String, String) {
     let output = match has_output {
         true => "its output is above",

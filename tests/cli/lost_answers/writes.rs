@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http::Method;
 use insta::assert_snapshot;
 
-use crate::support::Treatment::{Answer, Keep, LoseAnswer, Pass, WithoutAnnotations};
+use crate::support::Treatment::{Answer, Keep, LoseAnswer, Pass, Without};
 use crate::support::{Cluster, Maint, Proxy, on_both, on_one};
 
 /// A run that goes through a proxy, and waits for four seconds for every answer: twelve in all.
@@ -138,7 +138,7 @@ fn a_lock_that_the_server_stored_with_other_fields_is_not_denied() {
         let [held, acquired, worked_on] = [&nodes[0..2], &nodes[2..4], &nodes[4..6]];
         let proxy = cluster.proxy(|method, path| {
             match method == Method::PATCH && path.contains("-altered?") {
-                true => WithoutAnnotations,
+                true => Without("/metadata/annotations"),
                 false => Pass,
             }
         });

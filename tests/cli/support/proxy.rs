@@ -44,13 +44,14 @@ pub(crate) enum Treatment {
     Pass,
     /// It goes to the server; when that has answered, the connection is cut.
     LoseAnswer,
-    /// It goes to the server without the annotations in its body, as if an admission webhook had removed them.
-    WithoutAnnotations,
     /// It goes to the server, whose clock is ahead by so many seconds when the answer comes back.
     Ahead(i64),
     /// It goes to the server, and only the beginning of the answer comes back: as much as looks like whole
     /// elements of a list.
     CutAnswer,
+    /// It goes to the server without this field of its body, a JSON pointer: like that, an admission webhook may
+    /// change it.
+    Without(&'static str),
     /// It waits until the test lets it go, also when nobody waits for the answer any more.
     Keep,
     /// The server never sees it; this is the answer: a status code, and a `Retry-After` in seconds.
@@ -279,16 +280,15 @@ impl RequestHandler {
                 onwards = onwards.header(name, value);
             }
         }
-        let body = body.to_bytes();
         let body = match treatment {
-            Treatment::WithoutAnnotations => without_annotations(&body),
-            _ => Body::from(body),
+            Treatment::Without(field) => without(&body.to_bytes(), field),
+            _ => body.to_bytes(),
         };
-        let onwards = onwards.body(body).expect("a request that came in");
+        let onwards = onwards
+            .body(Body::from(body))
+            .expect("a request that came in");
         match treatment {
-            Treatment::Pass | Treatment::WithoutAnnotations => {
-                forward(self.client.clone(), onwards).await
-            }
+            Treatment::Pass | Treatment::Without(_) => forward(self.client.clone(), onwards).await,
             Treatment::Ahead(seconds) => {
                 let mut answer = forward(self.client.clone(), onwards).await;
                 move_date(&mut answer, seconds);
@@ -325,10 +325,14 @@ impl RequestHandler {
     }
 }
 
-fn without_annotations(body: &[u8]) -> Body {
-    let mut object: Value = serde_json::from_slice(body).expect("an object");
-    object["metadata"]["annotations"] = json!({});
-    Body::from(object.to_string().into_bytes())
+/// The JSON `body` without this field, if it has it.
+fn without(body: &[u8], field: &str) -> Bytes {
+    let mut body: Value = serde_json::from_slice(body).expect("JSON");
+    let (parent, name) = field.rsplit_once('/').expect("a pointer");
+    if let Some(Value::Object(fields)) = body.pointer_mut(parent) {
+        fields.remove(&name.replace("~1", "/"));
+    }
+    Bytes::from(body.to_string())
 }
 
 async fn forward(client: Client, request: Request<Body>) -> Response<Answer> {

@@ -1,0 +1,55 @@
+//! Admission webhooks of other people that change or refuse what fencing writes to the Node.
+
+use insta::assert_snapshot;
+
+use super::{is_recorded, is_write, unreachable};
+use crate::support::{Treatment, events_of, holder_of, in_memory, on_one};
+
+/// It tries twice, reports it once, and keeps its hold: the taint alone has already moved the pods.
+#[test]
+fn a_record_that_a_webhook_removes_ends_in_an_error() {
+    on_one("fence-unrecorded", |cluster| {
+        let node = unreachable(cluster);
+        let record = "/metadata/annotations/kubectl-maint.dev~1fenced";
+        let proxy = cluster.proxy_for(Treatment::Without(record), is_write);
+        let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
+        assert_snapshot!(fence.kubeconfig(&proxy.kubeconfig).run(), @"
+        $ kubectl maint fence worker-1 --powered-off=dark
+        node/worker-1 fenced by alice@bastion, powered off: dark
+        -- stderr
+        lease/worker-1 created
+        node/worker-1 on hold until it is unfenced
+        error: node/worker-1 does not stay fenced: its fencing record was removed each time it was written, perhaps by an admission webhook; its lock is kept
+        hint: check `kubectl get mutatingwebhookconfigurations`; then run the same command again
+        -- exit code 1
+        ");
+        assert!(!is_recorded(cluster, &node));
+        let holder = holder_of(cluster, &node);
+        assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+        let events = events_of(cluster, &node);
+        assert_eq!(events.matches("NodeFenced").count(), 1, "{events}");
+    });
+}
+
+#[test]
+fn a_taint_that_a_webhook_removes_ends_in_an_error() {
+    in_memory("fence-untainted", |cluster| {
+        let node = unreachable(cluster);
+        let proxy = cluster.proxy_for(Treatment::Without("/spec"), is_write);
+        let fence = cluster.maint(["fence", &node, "--", "true"]);
+        assert_snapshot!(fence.kubeconfig(&proxy.kubeconfig).run(), @"
+        $ kubectl maint fence worker-1 -- true
+        node/worker-1 fenced by alice@bastion, with true
+        -- stderr
+        lease/worker-1 created
+        node/worker-1 on hold until it is unfenced
+        Warning: node/worker-1 was fenced by alice@bastion at [time], with true, but its taint was removed; fencing it again replaces that record
+        error: node/worker-1 does not stay fenced: its out-of-service taint was removed each time it was written, perhaps by an admission webhook; its lock is kept
+        hint: check `kubectl get mutatingwebhookconfigurations`; then run the same command again
+        -- exit code 1
+        ");
+        assert!(is_recorded(cluster, &node));
+        let holder = holder_of(cluster, &node);
+        assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+    });
+}
