@@ -121,16 +121,20 @@ pub(crate) enum Failure {
     },
     /// The Node can't be read.
     Unread { node: String, why: Why },
-    /// The Node kept changing, and nothing was written to it.
-    KeepsChanging { node: String },
+    /// The Node kept changing, so it could not be written.
+    KeepsChanging { node: String, error: ApiError },
     /// The record of a fencing was written, and then it or the taint was removed again.
     NotKept {
         node: String,
         /// Whether the record is still there, without the taint.
         has_record: bool,
     },
-    /// A write to the Node got no answer.
-    NoAnswer { node: String },
+    /// The result of a write to the Node is unknown.
+    UnknownWrite {
+        node: String,
+        /// `None` if no answer was awaited.
+        error: Option<ApiError>,
+    },
     /// The Node was deleted during the operation.
     NodeGone { node: String },
     /// A confirmation is needed, but nobody can be asked.
@@ -263,7 +267,7 @@ impl Failure {
             | Self::UnknownDeletion { .. }
             | Self::InterruptedLock { .. }
             | Self::UnknownFencing { .. }
-            | Self::NoAnswer { .. }
+            | Self::UnknownWrite { .. }
             | Self::Lock(Error::Unknown { .. }) => LockAfter::Unknown,
             Self::ReleaseFailed { cause, .. } if cause.lock_after() == LockAfter::Unchanged => {
                 LockAfter::Kept

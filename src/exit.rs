@@ -88,7 +88,7 @@ impl Failure {
             | Self::NothingFound(_)
             | Self::KeepsChanging { .. }
             | Self::NotKept { .. }
-            | Self::NoAnswer { .. }
+            | Self::UnknownWrite { .. }
             | Self::NodeGone { .. }
             | Self::Unread { .. }
             | Self::TooSlow { .. }

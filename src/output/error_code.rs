@@ -100,7 +100,7 @@ impl ErrorCode {
             Failure::UnknownDeletion { .. }
             | Failure::InterruptedLock { .. }
             | Failure::UnknownFencing { .. }
-            | Failure::NoAnswer { .. }
+            | Failure::UnknownWrite { .. }
             | Failure::InterruptedWrite { .. } => Self::Unknown,
             Failure::Interrupted | Failure::InterruptedAgain | Failure::InterruptedAfterResult => {
                 Self::Interrupted

@@ -101,13 +101,19 @@ pub(crate) fn lines(
             format!("interrupted: the write for node/{node} was in progress and may still take effect"),
             check(node),
         ),
-        Failure::KeepsChanging { node } => (
-            format!("could not update node/{node}: it keeps changing; nothing was written to it"),
+        Failure::KeepsChanging { node, error } => (
+            format!(
+                "could not update node/{node}: it keeps changing ({})",
+                failed_request::cause(error)
+            ),
             None,
         ),
         Failure::NotKept { node, has_record } => with_hint(fencing::not_kept(node, *has_record)),
-        Failure::NoAnswer { node } => (
-            format!("unknown whether node/{node} was changed: the API server did not answer"),
+        Failure::UnknownWrite { node, error } => (
+            format!(
+                "unknown whether node/{node} was changed: {}",
+                unanswered(error.as_ref())
+            ),
             check(node),
         ),
         Failure::NodeGone { node } => (
@@ -282,6 +288,11 @@ fn cannot_run(error: &ProgramError) -> (String, String) {
         format!("cannot run {program}: {why}{place}; nothing was changed"),
         hint.to_owned(),
     )
+}
+
+/// Why the result of a write is unknown.
+pub(super) fn unanswered(error: Option<&ApiError>) -> String {
+    error.map_or_else(|| "interrupted".to_owned(), failed_request::cause)
 }
 
 /// None of the nodes is locked by the caller.

@@ -232,17 +232,24 @@ fn a_heartbeat_during_the_write_of_the_record_is_reported_at_once() {
 fn a_node_that_keeps_changing_is_not_written() {
     in_memory("fence-changing", |cluster| {
         let node = unreachable(cluster);
-        let proxy = cluster.proxy_for(Treatment::Answer(409, None), is_write);
+        let proxy = cluster.proxy(keeps);
         let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
-        assert_snapshot!(fence.kubeconfig(&proxy.kubeconfig).run(), @"
+        let run = fence.kubeconfig(&proxy.kubeconfig).start();
+        for change in 0..10 {
+            let kept = proxy.kept();
+            let label = json!({"metadata": {"labels": {"changed": change.to_string()}}});
+            cluster.patch(&format!("/api/v1/nodes/{node}"), &label);
+            assert_eq!(kept.passes(), 409);
+        }
+        assert_snapshot!(run.ends(), @r#"
         $ kubectl maint fence worker-1 --powered-off=dark
         -- stderr
         lease/worker-1 created
         node/worker-1 on hold until it is unfenced
         node/worker-1: fencing hold ended
-        error: could not update node/worker-1: it keeps changing; nothing was written to it
+        error: could not update node/worker-1: it keeps changing (Error from server (Conflict): Operation cannot be fulfilled on nodes "worker-1": the object has been modified; please apply your changes to the latest version and try again)
         -- exit code 1
-        ");
+        "#);
         assert!(!is_recorded(cluster, &node));
     });
 }
@@ -258,7 +265,7 @@ fn a_node_whose_writes_are_never_answered_may_be_changed() {
         -- stderr
         lease/worker-1 created
         node/worker-1 on hold until it is unfenced
-        error: unknown whether node/worker-1 was fenced: the write may still take effect (unknown whether node/worker-1 was changed: the API server did not answer); its lock is kept
+        error: unknown whether node/worker-1 was fenced: the write may still take effect (Error from server or proxy (GatewayTimeout): the proxy says so); its lock is kept
         hint: check with `kubectl maint status worker-1`; to continue, run the same command again
         -- exit code 1
         ");

@@ -173,7 +173,9 @@ impl FenceRun<'_> {
                 (Step::Fence, _) | (Step::Record, None) => {
                     self.works_under(&observed);
                     let (_, patch) = self.record(&observed, self.by_hook(&observed, String::new()));
-                    self.target.may_patch(&patch).await?;
+                    if !self.target.may_patch(&patch, &mut tries).await? {
+                        continue;
+                    }
                     let running = self.hook.run(&observed, self.number, &mut tries);
                     if let Some(output) = running.await? {
                         self.proof = Some(self.by_hook(&observed, output));
@@ -191,7 +193,7 @@ impl FenceRun<'_> {
                 (Step::Record, Some(proof)) => {
                     self.works_under(&observed);
                     let (record, patch) = self.record(&observed, proof);
-                    let written = self.target.patch(&patch).await?;
+                    let written = self.target.patch(&patch, &mut tries).await?;
                     let recording = std::mem::take(&mut self.recording);
                     self.recording =
                         recording.after(written, record.clone(), observed.evidence.version());
@@ -469,7 +471,7 @@ impl FenceRun<'_> {
         let mut tries = Attempts::default();
         let record = loop {
             let (record, patch) = self.record(&observed, proof.clone());
-            match target.patch(&patch).await? {
+            match target.patch(&patch, &mut tries).await? {
                 Written::Yes => break record,
                 written => tries.observe_again(&target.node, written).await?,
             }

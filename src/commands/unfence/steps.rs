@@ -156,17 +156,20 @@ impl UnfenceRun<'_> {
             self.is_undone = true;
             return Ok(());
         }
-        let patch = patch::unfenced(&observed.evidence.raw);
-        target.may_patch(&patch).await?;
         let meant = observed.evidence.state.record.as_ref();
         let mut observed = observed.clone();
         let mut tries = Attempts::default();
-        while self.hook.run(&observed, None, &mut tries).await?.is_none() {
+        loop {
+            let patch = patch::unfenced(&observed.evidence.raw);
+            if target.may_patch(&patch, &mut tries).await?
+                && self.hook.run(&observed, None, &mut tries).await?.is_some()
+            {
+                self.is_undone = true;
+                return Ok(());
+            }
             observed = target.observed().await?;
             self.expect(meant, &observed)?;
         }
-        self.is_undone = true;
-        Ok(())
     }
 
     /// Reads the node until it may return to service, or is not fenced any more: once, or for some time
@@ -235,9 +238,8 @@ impl UnfenceRun<'_> {
         let meant = observed.evidence.state.record.clone();
         let mut tries = Attempts::default();
         loop {
-            let written = target
-                .patch(&patch::unfenced(&observed.evidence.raw))
-                .await?;
+            let patch = patch::unfenced(&observed.evidence.raw);
+            let written = target.patch(&patch, &mut tries).await?;
             if written == Written::Yes {
                 return Ok(observed);
             }

@@ -107,7 +107,7 @@ impl<'a> Hook<'a> {
         if !is_there {
             let announcement = self.announcement(since);
             let patch = patch::announced(&observed.evidence.raw, &announcement);
-            let written = target.patch(&patch).await?;
+            let written = target.patch(&patch, tries).await?;
             if written != Written::Yes {
                 tries.observe_again(&target.node, written).await?;
                 return Ok(None);
@@ -188,7 +188,8 @@ impl<'a> Hook<'a> {
             if evidence.attempt().is_none_or(|it| it.id != id) {
                 return Ok(());
             }
-            match target.patch(&patch::withdrawn(&evidence.raw)).await? {
+            let patch = patch::withdrawn(&evidence.raw);
+            match target.patch(&patch, &mut tries).await? {
                 Written::Yes => return Ok(()),
                 written => tries.observe_again(&target.node, written).await?,
             }

@@ -267,19 +267,26 @@ impl FencingTarget<'_> {
     }
 
     /// Checks, before a hook is run, that the server would accept a patch of the Node: without that right,
-    /// the caller must not power it off. If there is no answer, the record of the hook is the next check.
+    /// the caller must not power it off. If there is no answer, the record of the hook is the next check. False if the
+    /// Node changed: read it again.
     ///
     /// # Errors
-    /// If the server refuses the patch for another reason than a changed Node, or if it was interrupted.
-    pub(crate) async fn may_patch(&self, patch: &Value) -> Result<(), Failure> {
+    /// If the server refuses the patch for another reason than a changed Node, if there were too many attempts, or if
+    /// it was interrupted.
+    pub(crate) async fn may_patch(
+        &self,
+        patch: &Value,
+        tries: &mut Attempts,
+    ) -> Result<bool, Failure> {
         let manager = &self.write.field_manager;
         let patching = self.reader.patch_node(&self.node, patch, manager, true);
         let patching = async { Ok(patching.await) };
-        match self.interrupt.or(patching).await? {
-            Ok(()) => Ok(()),
-            Err(error) if has_changed(&error) || error.leaves_writes_unknown() => Ok(()),
-            Err(error) => Err(Right::on_nodes("patch").explain(error).into()),
+        let answer = self.interrupt.or(patching).await?;
+        let written = tries.judge(patch, answer)?;
+        if written == Written::No {
+            tries.observe_again(&self.node, written).await?;
         }
+        Ok(written != Written::No)
     }
 
     /// Applies a patch to the Node, at the version that it was made for. After Ctrl-C it waits a moment for
@@ -287,7 +294,11 @@ impl FencingTarget<'_> {
     ///
     /// # Errors
     /// If the server refuses it for another reason than a changed Node.
-    pub(crate) async fn patch(&self, patch: &Value) -> Result<Written, Failure> {
+    pub(crate) async fn patch(
+        &self,
+        patch: &Value,
+        tries: &mut Attempts,
+    ) -> Result<Written, Failure> {
         if self.write.dry_run == DryRun::Client {
             return Ok(Written::Yes);
         }
@@ -297,14 +308,9 @@ impl FencingTarget<'_> {
             .reader
             .patch_node(&self.node, patch, manager, is_dry_run);
         let patching = async { Ok(patching.await) };
-        let Ok(answer) = self.interrupt.with_grace(patching).await else {
-            return Ok(Written::Unknown);
-        };
-        match answer {
-            Ok(()) => Ok(Written::Yes),
-            Err(error) if has_changed(&error) => Ok(Written::No),
-            Err(error) if error.leaves_writes_unknown() => Ok(Written::Unknown),
-            Err(error) => Err(Right::on_nodes("patch").explain(error).into()),
+        match self.interrupt.with_grace(patching).await {
+            Ok(answer) => tries.judge(patch, answer),
+            Err(_) => Ok(Written::Unknown),
         }
     }
 
@@ -327,11 +333,41 @@ impl FencingTarget<'_> {
     }
 }
 
-/// Counts the attempts of a write that conflicts with other writes.
+/// The failed attempts of writes to a Node.
 #[derive(Debug, Default)]
-pub(crate) struct Attempts(u32);
+pub(crate) struct Attempts {
+    count: u32,
+    /// The last error; `None` if no answer was awaited.
+    error: Option<ApiError>,
+    /// The version of the Node for which the last patch was refused as if the Node had changed.
+    refused: Option<Value>,
+}
 
 impl Attempts {
+    /// The result of `patch`, by its `answer`.
+    ///
+    /// # Errors
+    /// If the server refuses it for another reason than a changed Node. A webhook may use the same codes, but then the
+    /// Node has the same version when it is read again.
+    fn judge(&mut self, patch: &Value, answer: Result<(), ApiError>) -> Result<Written, Failure> {
+        let Err(error) = answer else {
+            return Ok(Written::Yes);
+        };
+        let written = if error.is_conflict() || error.is_not_found() {
+            let version = Some(patch["metadata"]["resourceVersion"].clone());
+            if std::mem::replace(&mut self.refused, version.clone()) == version {
+                return Err(error.into());
+            }
+            Written::No
+        } else if error.leaves_writes_unknown() {
+            Written::Unknown
+        } else {
+            return Err(Right::on_nodes("patch").explain(error).into());
+        };
+        self.error = Some(error);
+        Ok(written)
+    }
+
     /// Counts a failed attempt.
     ///
     /// # Errors
@@ -341,15 +377,16 @@ impl Attempts {
         node: &str,
         written: Written,
     ) -> Result<(), Failure> {
-        self.0 += 1;
-        if self.0 < MOST_TRIES {
-            tokio::time::sleep(std::time::Duration::from_millis(50 * u64::from(self.0))).await;
+        self.count += 1;
+        let error = self.error.take();
+        if self.count < MOST_TRIES {
+            tokio::time::sleep(std::time::Duration::from_millis(50 * u64::from(self.count))).await;
             return Ok(());
         }
         let node = node.to_owned();
-        Err(match written {
-            Written::Unknown => Failure::NoAnswer { node },
-            Written::Yes | Written::No => Failure::KeepsChanging { node },
+        Err(match (written, error) {
+            (Written::No, Some(error)) => Failure::KeepsChanging { node, error },
+            (_, error) => Failure::UnknownWrite { node, error },
         })
     }
 }
@@ -357,11 +394,6 @@ impl Attempts {
 /// The time `span` before `now`.
 fn earlier(now: Now, span: Span) -> Now {
     Now::between(now.earliest - span, now.latest - span)
-}
-
-/// Whether the patch was refused because the Node has changed or is gone. Then the Node is read again.
-fn has_changed(error: &ApiError) -> bool {
-    error.is_conflict() || error.is_not_found()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use supervisor::Exit;
 use super::retry::{RETRY, resume};
 use crate::error::{Failure, FencingWrite, HookEnd, HookError};
 use crate::text::{escape, for_shell};
+use crate::words::failure::unanswered;
 use crate::words::hint_command::Program;
 use crate::words::time::{clock, length};
 
@@ -156,6 +157,7 @@ pub(crate) fn unknown(
     let why = match why {
         Failure::InterruptedWrite { .. } => Failure::Interrupted.to_string(),
         Failure::Lock(Error::Unknown { source, .. }) => escape(&source.to_string()),
+        Failure::UnknownWrite { error, .. } => unanswered(error.as_ref()),
         why => why.to_string(),
     };
     let unknown =

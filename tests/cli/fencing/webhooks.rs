@@ -53,3 +53,36 @@ fn a_taint_that_a_webhook_removes_ends_in_an_error() {
         assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
     });
 }
+
+/// With the code of a changed Node, which is the same when it is read again.
+#[test]
+fn a_conflict_that_a_webhook_makes_up_is_a_refusal() {
+    in_memory("fence-refused", |cluster| {
+        let node = unreachable(cluster);
+        let proxy = cluster.proxy_for(Treatment::Answer(409, None), is_write);
+        let ran = cluster.directory().join(format!("{node}-ran"));
+        let hook = |verb: &str| {
+            let line = [verb, &node, "--", "touch", ran.to_str().expect("a path")];
+            let run = cluster.maint(line).env("PATH", "/usr/bin:/bin");
+            let run = run.kubeconfig(&proxy.kubeconfig).run();
+            assert!(!ran.exists(), "{run}");
+            let refused = "Error from server (Conflict): the proxy says so\n";
+            assert!(run.stderr.ends_with(refused), "{run}");
+        };
+        hook("fence");
+        assert_eq!(holder_of(cluster, &node), None);
+
+        let fence = || cluster.maint(["fence", &node, "--powered-off=dark"]);
+        assert_snapshot!(fence().kubeconfig(&proxy.kubeconfig).run(), @"
+        $ kubectl maint fence worker-1 --powered-off=dark
+        -- stderr
+        node/worker-1 on hold until it is unfenced
+        node/worker-1: fencing hold ended
+        Error from server (Conflict): the proxy says so
+        -- exit code 1
+        ");
+        fence().succeeds();
+        hook("unfence");
+        assert!(is_recorded(cluster, &node));
+    });
+}
