@@ -318,6 +318,12 @@ impl Failure {
         }
     }
 
+    /// Whether the API server refused an object as invalid.
+    pub(crate) fn is_invalid(&self) -> bool {
+        let status = self.api().and_then(ApiError::status);
+        status.is_some_and(|status| status.code == 422)
+    }
+
     /// Whether a read that failed like this may succeed if it is retried.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Self::Lock(Error::Api(error)) if error.may_pass())

@@ -8,7 +8,7 @@ use http::Method;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{Cluster, Treatment, ago, holder_of, in_memory, on_real};
+use crate::support::{Cluster, Treatment, ago, holder_of, in_memory, on_one, on_real};
 
 const HEARTBEATS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
@@ -269,6 +269,24 @@ fn a_node_whose_writes_are_never_answered_may_be_changed() {
         hint: check with `kubectl maint status worker-1`; to continue, run the same command again
         -- exit code 1
         ");
+    });
+}
+
+/// All annotations of a Node together have a limit.
+#[test]
+fn on_a_node_with_long_annotations_the_record_is_shorter() {
+    on_one("fence-long", |cluster| {
+        let node = unreachable(cluster);
+        let others = "x".repeat(256 * 1024 - 1000);
+        let annotations = json!({"metadata": {"annotations": {"example.com/others": others}}});
+        cluster.patch(&format!("/api/v1/nodes/{node}"), &annotations);
+        let hook = ["fence", &node, "--", "/bin/sh", "-c", "printf '%02000d' 0"];
+        let run = cluster.maint(hook).run();
+        assert_eq!(run.code, 0, "{run}");
+        let shorter =
+            "Warning: the record of node/worker-1 has no hook output and no list of pods, because";
+        assert!(run.to_string().contains(shorter), "{run}");
+        assert!(is_recorded(cluster, &node));
     });
 }
 

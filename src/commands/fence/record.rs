@@ -1,15 +1,16 @@
 //! The record of a fencing: its contents, and how people and programs get to see it.
 
 use maintenance_lease::NodeLease;
-use pod_safety::fencing::{Proof, Record, Remains, patch};
+use pod_safety::fencing::{Proof, Record, Remains, Written, patch};
 use pod_safety::wire::rfc3339;
 use serde_json::Value;
 
 use super::steps::FenceRun;
+use crate::error::Failure;
 use crate::output::fencing::Fencing;
-use crate::run::fencing::{LeaseEnd, Observed};
+use crate::run::fencing::{Attempts, LeaseEnd, Observed};
 use crate::words::event;
-use crate::words::fencing::{fenced, hold_reason, lease_ends, lease_ends_with_outer};
+use crate::words::fencing::{fenced, hold_reason, lease_ends, lease_ends_with_outer, shortened};
 
 impl FenceRun<'_> {
     /// Reports once that the node is fenced, in words and as an Event.
@@ -64,24 +65,69 @@ impl FenceRun<'_> {
         target.session.terminal.remark(words);
     }
 
-    /// The record, and the patch that writes it.
-    pub(super) fn record(&self, observed: &Observed, proof: Proof) -> (Record, Value) {
+    /// Checks that the record of a hook could be written, at least a short one. False if the Node changed: read it again.
+    ///
+    /// # Errors
+    /// If the server would refuse it, or if it was interrupted.
+    pub(super) async fn may_record(
+        &self,
+        observed: &Observed,
+        tries: &mut Attempts,
+    ) -> Result<bool, Failure> {
+        let proof = self.by_hook(observed, String::new());
+        let record = self.record(observed, proof).shortened();
+        let patch = self.patch(observed, &record);
+        self.target.may_patch(&patch, tries).await
+    }
+
+    /// Writes the record and taints the Node. If the server refuses the record as invalid, it may be too long, because all
+    /// annotations of a Node together have a limit. Then a shorter one is written.
+    ///
+    /// # Errors
+    /// If the server refuses it.
+    pub(super) async fn write_record(
+        &self,
+        observed: &Observed,
+        proof: Proof,
+        tries: &mut Attempts,
+    ) -> Result<(Record, Written), Failure> {
         let target = self.target;
-        let now = target.now();
+        let record = self.record(observed, proof);
+        let patch = self.patch(observed, &record);
+        let refusal = match target.patch(&patch, tries).await {
+            Err(failure) if failure.is_invalid() => failure,
+            written => return Ok((record, written?)),
+        };
+        let record = record.shortened();
+        let patch = self.patch(observed, &record);
+        let written = target.patch(&patch, tries).await?;
+        if written == Written::Yes {
+            target
+                .session
+                .terminal
+                .warn(shortened(&target.node, &refusal));
+        }
+        Ok((record, written))
+    }
+
+    fn patch(&self, observed: &Observed, record: &Record) -> Value {
+        patch::fenced(&observed.evidence.raw, record, self.target.now().latest)
+    }
+
+    fn record(&self, observed: &Observed, proof: Proof) -> Record {
+        let target = self.target;
         let hold = target.own_hold(observed);
         let record = Record {
             who: target.session.locks.identity().to_owned(),
             why: self.why.clone(),
-            when: rfc3339(now.latest),
+            when: rfc3339(target.now().latest),
             how: proof.how,
             boot_id: proof.of.boot_id,
             node_uid: proof.of.uid,
             hold: hold.and_then(NodeLease::lock_id).map(|id| id.to_string()),
             removed: None,
         };
-        let record = record.with_removed(&self.leaving);
-        let patch = patch::fenced(&observed.evidence.raw, &record, now.latest);
-        (record, patch)
+        record.with_removed(&self.leaving)
     }
 
     /// The reason of the hold of this fencing.

@@ -172,8 +172,7 @@ impl FenceRun<'_> {
                 }
                 (Step::Fence, _) | (Step::Record, None) => {
                     self.works_under(&observed);
-                    let (_, patch) = self.record(&observed, self.by_hook(&observed, String::new()));
-                    if !self.target.may_patch(&patch, &mut tries).await? {
+                    if !self.may_record(&observed, &mut tries).await? {
                         continue;
                     }
                     let running = self.hook.run(&observed, self.number, &mut tries);
@@ -192,8 +191,7 @@ impl FenceRun<'_> {
                 }
                 (Step::Record, Some(proof)) => {
                     self.works_under(&observed);
-                    let (record, patch) = self.record(&observed, proof);
-                    let written = self.target.patch(&patch, &mut tries).await?;
+                    let (record, written) = self.write_record(&observed, proof, &mut tries).await?;
                     let recording = std::mem::take(&mut self.recording);
                     self.recording =
                         recording.after(written, record.clone(), observed.evidence.version());
@@ -470,10 +468,12 @@ impl FenceRun<'_> {
         };
         let mut tries = Attempts::default();
         let record = loop {
-            let (record, patch) = self.record(&observed, proof.clone());
-            match target.patch(&patch, &mut tries).await? {
-                Written::Yes => break record,
-                written => tries.observe_again(&target.node, written).await?,
+            match self
+                .write_record(&observed, proof.clone(), &mut tries)
+                .await?
+            {
+                (record, Written::Yes) => break record,
+                (_, written) => tries.observe_again(&target.node, written).await?,
             }
             (observed, _) = self.observe().await?;
         };

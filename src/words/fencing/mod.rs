@@ -25,8 +25,8 @@ pub(crate) use self::fencing_hold::{
 pub(crate) use self::order::{NOT_REACHED, most_urgent, order, skipped, skipped_because, stopped};
 pub(crate) use self::progress::{
     awaited, awaiting, dry_run_hook, fenced, lease_ends, lease_ends_with_outer, not_fenced,
-    not_known, odd_clock, record_line, replaced, unfenced, unrecorded, waiting_for_reports_to_stop,
-    waits_for_reports_to_stop, watching,
+    not_known, odd_clock, record_line, replaced, shortened, unfenced, unrecorded,
+    waiting_for_reports_to_stop, waits_for_reports_to_stop, watching,
 };
 pub(crate) use self::refusal::refusal;
 pub(crate) use self::remains::{

@@ -103,6 +103,16 @@ impl Record {
         Self { removed, ..self }
     }
 
+    /// The same without what the fencing does not depend on: the hook's output, and the pods.
+    #[must_use]
+    pub fn shortened(mut self) -> Self {
+        if let How::Hook { output, .. } = &mut self.how {
+            output.clear();
+        }
+        self.removed = None;
+        self
+    }
+
     /// What became of the node since, which is this machine now.
     #[must_use]
     pub fn since(&self, machine: &Machine) -> Since {
@@ -247,6 +257,21 @@ mod tests {
         assert!(!text.contains("bootID"), "{text}");
         assert_eq!(Record::parse(&text), Some(unknown));
         assert_eq!(Record::parse("yes"), None);
+    }
+
+    #[test]
+    fn a_shorter_record_has_neither_output_nor_pods() {
+        let record = |output: &str, removed| Record {
+            how: How::Hook {
+                program: "ipmitool".to_owned(),
+                output: output.to_owned(),
+                isolated: true,
+            },
+            removed,
+            ..Record::example()
+        };
+        let complete = record("Chassis Power is off", Some(Vec::new()));
+        assert_eq!(complete.shortened(), record("", None));
     }
 
     #[test]
