@@ -380,6 +380,54 @@ fn a_deletion_without_the_right_to_lock_names_the_risk() {
     });
 }
 
+/// With the same command, it would look for nodes that are not fenced yet.
+#[test]
+fn to_wait_for_one_of_all_unreachable_nodes_the_hint_names_it() {
+    in_memory("fence-all-waits", |cluster| {
+        let node = unreachable(cluster);
+        cluster.create(
+            "/api/v1/namespaces/default/pods",
+            &json!({
+                "metadata": {"name": "web-0"},
+                "spec": {"nodeName": node, "containers": [{"name": "c", "image": "none"}]},
+            }),
+        );
+        let risks = [
+            "--accept-risk=no-owner,mass-loss",
+            "-m",
+            "dark",
+            "--timeout=0",
+        ];
+        let fence = |target: &[&str]| {
+            let fence = cluster.maint(["fence"]).args(target).args(risks);
+            fence.args(["--yes", "--", "true"]).run()
+        };
+        assert_snapshot!(fence(&["--all-unreachable", "--max=1"]), @"
+        $ kubectl maint fence --all-unreachable --max=1 --accept-risk=no-owner,mass-loss -m dark --timeout=0 --yes -- true
+        node/worker-1 fenced by alice@bastion, with true
+        -- stderr
+        1 unreachable node, the most urgent first:
+          1. node/worker-1: no pods to move
+        node/worker-1: 1 pod will be deleted and not recreated: default/web-0
+        lease/worker-1 created
+        node/worker-1 on hold until it is unfenced
+        node/worker-1: waiting for 1 pod (default/web-0) to be removed
+        error: node/worker-1 is not empty: node/worker-1 is fenced, but 1 pod (default/web-0) is left
+        hint: keep waiting with `kubectl maint fence worker-1 -- HOOK` (the hook does not run again); see what blocks them with `kubectl maint status --pods worker-1`
+        -- exit code 4
+        ");
+        assert_snapshot!(fence(&[&node]), @"
+        $ kubectl maint fence worker-1 --accept-risk=no-owner,mass-loss -m dark --timeout=0 --yes -- true
+        node/worker-1 is already fenced by alice@bastion, with true (since [time])
+        -- stderr
+        node/worker-1: waiting for 1 pod (default/web-0) to be removed
+        error: node/worker-1 is not empty: node/worker-1 is fenced, but 1 pod (default/web-0) is left
+        hint: run it again to keep waiting; see what blocks them with `kubectl maint status --pods worker-1`
+        -- exit code 4
+        ");
+    });
+}
+
 #[test]
 fn nodes_after_the_one_that_failed_are_named_in_the_data() {
     in_memory("fence-all-stops", |cluster| {

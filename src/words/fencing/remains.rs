@@ -5,7 +5,7 @@ use pod_safety::fencing::Remains;
 use pod_safety::words::few;
 
 use crate::text::escape;
-use crate::words::hint_command::Program;
+use crate::words::hint_command::{NO_PROOF, Program};
 
 /// What is left of a node.
 pub(crate) fn left(node: &str, remains: &Remains) -> String {
@@ -45,10 +45,24 @@ pub(crate) fn kubelet_state_unknown(node: &str, why: &str) -> String {
 /// What is left of `node` at the end of a wait, and how to find out more.
 pub(crate) fn remaining_pods(node: &str, remains: &Remains, program: &Program) -> (String, String) {
     let hint = format!(
-        "run it again to keep waiting; see what blocks them with `{}`",
+        "{}; see what blocks them with `{}`",
+        keep_waiting(node, program),
         program.run(format_args!("status --pods {node}"))
     );
     (remaining(node, remains), hint)
+}
+
+/// How to keep waiting for the fenced `node`. Without its name, the same command looks for nodes that are not fenced.
+fn keep_waiting(node: &str, program: &Program) -> String {
+    if program.names(node) {
+        return "run it again to keep waiting".to_owned();
+    }
+    let (proof, note) = match program.has_hook() {
+        true => ("-- HOOK".to_owned(), " (the hook does not run again)"),
+        false => (format!("--powered-off=\"{NO_PROOF}\""), ""),
+    };
+    let command = program.run(format_args!("fence {node} {proof}"));
+    format!("keep waiting with `{command}`{note}")
 }
 
 fn remaining(node: &str, remains: &Remains) -> String {
@@ -112,7 +126,31 @@ pub(super) fn list(names: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::app::Cli;
+
+    #[test]
+    fn a_node_that_was_not_named_is_named_to_keep_waiting() {
+        let hint = |line: &str| {
+            let words = std::iter::once("kubectl-maint").chain(line.split(' '));
+            let matches = Cli::command().try_get_matches_from(words);
+            keep_waiting("worker-1", &Program::new(&matches.expect("a line")))
+        };
+        assert_eq!(
+            hint("fence node/worker-1 --powered-off=dark"),
+            "run it again to keep waiting"
+        );
+        assert_eq!(
+            hint("fence --all-unreachable --max=1 --powered-off=dark --context prod"),
+            "keep waiting with `kubectl maint fence worker-1 --powered-off=\"HOW YOU KNOW\" --context prod`"
+        );
+        assert_eq!(
+            hint("fence --all-unreachable --max=1 --context prod -- ./off"),
+            "keep waiting with `kubectl maint fence worker-1 --context prod -- HOOK` (the hook does not run again)"
+        );
+    }
 
     #[test]
     fn remaining_objects_are_counted_and_named() {
