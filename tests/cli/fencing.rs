@@ -380,6 +380,27 @@ fn a_deletion_without_the_right_to_lock_names_the_risk() {
     });
 }
 
+#[test]
+fn without_the_right_to_see_attached_volumes_it_waits_for_the_pods() {
+    in_memory("fence-volumes", |cluster| {
+        let node = unreachable(cluster);
+        let proxy = cluster.proxy_for(Treatment::Forbid("not you"), |_, path| {
+            path.contains("/volumeattachments")
+        });
+        let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
+        assert_snapshot!(fence.kubeconfig(&proxy.kubeconfig).run(), @"
+        $ kubectl maint fence worker-1 --powered-off=dark
+        node/worker-1 fenced by alice@bastion, powered off: dark
+        -- stderr
+        lease/worker-1 created
+        node/worker-1 on hold until it is unfenced
+        Warning: node/worker-1 is fenced, but it is unknown which volumes are still attached: no permission to list volumeattachments.storage.k8s.io; waiting only for its pods
+        node/worker-1: no pod is left to evict
+        -- exit code 0
+        ");
+    });
+}
+
 /// With the same command, it would look for nodes that are not fenced yet.
 #[test]
 fn to_wait_for_one_of_all_unreachable_nodes_the_hint_names_it() {

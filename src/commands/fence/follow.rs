@@ -49,7 +49,7 @@ impl FenceRun<'_> {
             return Err(self.timed_out(Obstacle::Remains(Box::new(remains))));
         }
         let terminal = target.session.terminal;
-        terminal.remark(fencing::nothing_left(&target.node));
+        terminal.remark(fencing::nothing_left(&target.node, &remains));
         let record = observed.evidence.state.record.as_ref();
         match record.and_then(|record| record.removed.clone()) {
             Some(recorded) => self.remember(recorded),

@@ -44,6 +44,11 @@ impl FencingTarget<'_> {
             {
                 terminal.warn(fencing::unsure(&self.node, why));
             }
+            if let Some(why) = &remains.unread
+                && remains.unread != reported.unread
+            {
+                terminal.warn(fencing::unread_volumes(&self.node, why));
+            }
             if remains.is_over() {
                 return Ok(remains);
             }

@@ -14,16 +14,23 @@ pub(crate) fn left(node: &str, remains: &Remains) -> String {
 
 /// How much is left of a node, for a line that is updated.
 pub(crate) fn counts(remains: &Remains) -> String {
-    format!(
-        "{} and {} left",
-        count(remains.pods.len(), "pod"),
-        count(remains.attachments.len(), "volume attachment")
-    )
+    let pods = count(remains.pods.len(), "pod");
+    match remains.unread {
+        Some(_) => format!("{pods} left"),
+        None => {
+            let attachments = count(remains.attachments.len(), "volume attachment");
+            format!("{pods} and {attachments} left")
+        }
+    }
 }
 
-/// Nothing is left of `node`.
-pub(crate) fn nothing_left(node: &str) -> String {
-    format!("node/{node}: nothing is left to evict or detach")
+/// Nothing is left of `node`, as far as known.
+pub(crate) fn nothing_left(node: &str, remains: &Remains) -> String {
+    let left = match remains.unread {
+        Some(_) => "no pod is left to evict",
+        None => "nothing is left to evict or detach",
+    };
+    format!("node/{node}: {left}")
 }
 
 /// Nobody waits any longer until nothing is left of `node`.
@@ -96,6 +103,14 @@ pub(crate) fn tolerating(remains: &Remains) -> String {
 pub(crate) fn unsure(node: &str, why: &Why) -> String {
     format!(
         "unknown which volumes stay attached to node/{node} for pods that stay there: {}",
+        escape(&why.to_string())
+    )
+}
+
+/// Why it is unknown which volumes are attached to `node`.
+pub(crate) fn unread_volumes(node: &str, why: &Why) -> String {
+    format!(
+        "node/{node} is fenced, but it is unknown which volumes are still attached: {}; waiting only for its pods",
         escape(&why.to_string())
     )
 }

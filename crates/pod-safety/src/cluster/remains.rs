@@ -9,7 +9,7 @@ use crate::facts::node::attached_to;
 use crate::facts::source::Source;
 use crate::fencing::Remains;
 use crate::fencing::remains::{Attached, Claims};
-use crate::known::Known;
+use crate::known::{Known, Why};
 use crate::taint::OutOfService;
 
 /// How the names of volumes in a Node's status begin that a driver attached.
@@ -19,8 +19,8 @@ impl Reader {
     /// What is left of a node that has this out-of-service `taint`.
     ///
     /// # Errors
-    /// If the Node, its pods or volume attachments can't be read. Volumes that can't be read are reported as ones
-    /// that may stay.
+    /// If the Node, its pods or volume attachments can't be read. Without the right to list volume attachments, they are
+    /// unknown. Volumes that can't be read are reported as ones that may stay.
     pub async fn remains(&self, node: &str, taint: &OutOfService) -> Result<Remains, ApiError> {
         let on_node = format!("fieldSelector=spec.nodeName%3D{}", escape(node));
         let (pods, attachments, read) = join3(
@@ -29,7 +29,14 @@ impl Reader {
             self.node(node),
         )
         .await;
-        let (pods, attachments, read) = (pods?, attachments?, read?);
+        let (pods, read) = (pods?, read?);
+        let (attachments, unread) = match attachments {
+            Err(error) if error.is_forbidden() => {
+                let right = "list volumeattachments.storage.k8s.io".to_owned();
+                (Vec::new(), Some(Why::Forbidden(right)))
+            }
+            attachments => (attachments?, None),
+        };
         // What a driver attached has a VolumeAttachment.
         let mut in_tree = read.as_ref().map(attached_to).unwrap_or_default();
         in_tree.retain(|name| !name.starts_with(BY_DRIVER));
@@ -43,7 +50,10 @@ impl Reader {
             attachments: &attachments,
             in_tree: &in_tree,
         };
-        Ok(Remains::of(node, taint, &pods, attached, &claims))
+        Ok(Remains {
+            unread,
+            ..Remains::of(node, taint, &pods, attached, &claims)
+        })
     }
 
     /// The claims that these disks are of, which are named as in the status of a Node.

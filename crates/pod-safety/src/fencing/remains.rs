@@ -25,6 +25,8 @@ pub struct Remains {
     pub staying: Vec<String>,
     /// Why it is not known of some attachments that have to go whether they don't stay.
     pub unsure: Option<Why>,
+    /// Why it is not known which volumes drivers attached to it.
+    pub unread: Option<Why>,
 }
 
 /// The namespace and name of the claim that each PersistentVolume is of; `None`: of none. Disks without a
