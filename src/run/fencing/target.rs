@@ -268,7 +268,7 @@ impl FencingTarget<'_> {
 
     /// Checks, before a hook is run, that the server would accept a patch of the Node: without that right,
     /// the caller must not power it off. If there is no answer, the record of the hook is the next check. False if the
-    /// Node changed: read it again.
+    /// Node changed, or if the server failed: read it again.
     ///
     /// # Errors
     /// If the server refuses the patch for another reason than a changed Node, if there were too many attempts, or if
@@ -282,11 +282,22 @@ impl FencingTarget<'_> {
         let patching = self.reader.patch_node(&self.node, patch, manager, true);
         let patching = async { Ok(patching.await) };
         let answer = self.interrupt.or(patching).await?;
+        let is_answered = matches!(
+            answer,
+            Err(ApiError::Status(_) | ApiError::NotKubernetes { .. })
+        );
         let written = tries.judge(patch, answer)?;
-        if written == Written::No {
-            tries.observe_again(&self.node, written).await?;
+        if written != Written::No && !is_answered {
+            return Ok(true);
         }
-        Ok(written != Written::No)
+        match tries.observe_again(&self.node, written).await {
+            Ok(()) => Ok(false),
+            // A dry run changes nothing.
+            Err(Failure::UnknownWrite {
+                error: Some(error), ..
+            }) => Err(error.into()),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Applies a patch to the Node, at the version that it was made for. After Ctrl-C it waits a moment for

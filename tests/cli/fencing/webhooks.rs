@@ -1,5 +1,6 @@
 //! Admission webhooks of other people that change or refuse what fencing writes to the Node.
 
+use http::Method;
 use insta::assert_snapshot;
 
 use super::{is_recorded, is_write, unreachable};
@@ -84,5 +85,31 @@ fn a_conflict_that_a_webhook_makes_up_is_a_refusal() {
         fence().succeeds();
         hook("unfence");
         assert!(is_recorded(cluster, &node));
+    });
+}
+
+#[test]
+fn a_hook_whose_record_gets_errors_is_not_run() {
+    in_memory("fence-errors", |cluster| {
+        let node = unreachable(cluster);
+        let fence = |code| {
+            let is_dry_run = |_: &Method, path: &str| path.contains("dryRun=All");
+            let proxy = cluster.proxy_for(Treatment::Answer(code, None), is_dry_run);
+            let fence = cluster.maint(["fence", &node, "--", "echo", "it ran"]);
+            let fence = fence.env("PATH", "/usr/bin:/bin");
+            fence.kubeconfig(&proxy.kubeconfig).run()
+        };
+        let run = fence(404);
+        assert_eq!(run.code, 1, "{run}");
+        assert!(run.stderr.contains("the proxy says so"), "{run}");
+        assert_snapshot!(fence(500), @r#"
+        $ kubectl maint fence worker-1 -- echo "it ran"
+        -- stderr
+        node/worker-1 on hold until it is unfenced
+        node/worker-1: fencing hold ended
+        Error from server or proxy (InternalServerError): the proxy says so
+        -- exit code 1
+        "#);
+        assert!(!is_recorded(cluster, &node));
     });
 }
