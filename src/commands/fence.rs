@@ -19,8 +19,7 @@ use crate::run::session::Start;
 pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let common = &args.common;
     if args.powered_off.is_none() && common.hook.hook.is_empty() {
-        let node = common.typed_node().map(ToOwned::to_owned);
-        return Err(InputError::NoProof { node }.into());
+        return Err(InputError::NoProof.into());
     }
     let node = match args.all_unreachable {
         true => None,

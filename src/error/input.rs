@@ -89,7 +89,7 @@ pub(crate) enum InputError {
     /// The variable for a lock id has something else.
     NotALockId { variable: &'static str },
     /// A node is to be fenced without a proof that it is off.
-    NoProof { node: Option<String> },
+    NoProof,
     /// A selector of pods that would match everything.
     EmptyPodSelector,
     /// Neither a pod nor a node; `is_risk` if it looks like a risk to accept.

@@ -127,18 +127,18 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
         Finding::Leases(count) => ok(format!("{count} checked")),
         Finding::LeftOver(nodes) => note(
             format!(
-                "these nodes still have the held label or opt-outs of a lock that has ended or expired: {}",
+                "these nodes still have the held label, opt-outs or a cordon of a lock that has ended or expired: {}",
                 first(nodes, LISTED)
             ),
             format!("to remove them: `{}`", program.run("doctor --fix")),
         ),
         Finding::Removed(nodes) => ok(format!(
-            "removed what was left on: {}",
+            "removed the held label, opt-outs and cordons of locks that have ended or expired from: {}",
             first(nodes, LISTED)
         )),
         Finding::NotRemoved { nodes, why } => note(
             format!(
-                "could not remove the held label or opt-outs of a lock that has ended or expired: {}",
+                "could not remove the held label, opt-outs or a cordon of a lock that has ended or expired: {}",
                 first(nodes, LISTED)
             ),
             match why {

@@ -246,7 +246,7 @@ fn of_locks(
         (Error::NamespaceMissing(_), request) => {
             let to_create = match request.map(|request| request.verb) {
                 Some(Verb::Acquire | Verb::Hold | Verb::With) => {
-                    format!("run `{}`", program.same_command("--create-namespace"))
+                    program.run_with("--create-namespace")
                 }
                 _ => "add --create-namespace".to_owned(),
             };
@@ -276,6 +276,12 @@ fn cannot_run(error: &ProgramError) -> (String, String) {
         ProgramError::NotFound { program, is_path } => (program, "not found", *is_path),
         ProgramError::NotExecutable { program, is_path } => (program, "not executable", *is_path),
     };
+    if ["COMMAND", "HOOK"].contains(&program.as_str()) {
+        return (
+            format!("{program} is a placeholder"),
+            format!("replace {program} with your command"),
+        );
+    }
     let (place, hint) = match is_path {
         true => ("", "give the path of an executable file"),
         false => (

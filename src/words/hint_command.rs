@@ -45,6 +45,25 @@ const CONNECTION: [(&str, &str); 7] = [
     ("impersonate_groups", "--as-group"),
 ];
 
+/// The options that [`Program::same_command`] repeats, or that do not change what a command does.
+const REPEATED: [&str; 15] = [
+    "all",
+    "command",
+    "dry_run",
+    "format",
+    "holder",
+    "message",
+    "node",
+    "nodes",
+    "nodes_from",
+    "partial",
+    "quiet",
+    "selector",
+    "timeout",
+    "wait",
+    "yes",
+];
+
 /// kubectl's words for the kind of a Node.
 pub(crate) const NODE_KINDS: [&str; 3] = ["node", "nodes", "no"];
 
@@ -53,7 +72,13 @@ pub(crate) const NODE_KINDS: [&str; 3] = ["node", "nodes", "no"];
 pub(crate) struct Program {
     connection: String,
     holder: String,
+    /// The flag for another holder than the one that was used, after a space.
+    new_holder: String,
     verb: String,
+    /// Whether options were typed that [`Self::same_command`] leaves out.
+    has_more: bool,
+    /// Whether this is for only some of the nodes.
+    is_narrowed: bool,
     /// `None` if there are too many, or they came from standard input.
     nodes: Option<String>,
     /// The nodes that were named, however many.
@@ -81,7 +106,10 @@ impl Program {
         Self {
             connection: connection.collect(),
             holder: option(matches, "holder", "--holder").unwrap_or_default(),
+            new_holder: String::new(),
             verb: verb.to_owned(),
+            has_more: has_more(matches, typed),
+            is_narrowed: false,
             nodes: nodes(typed, &named),
             named,
             reason: reason.and_then(|reason| repeatable(&reason)),
@@ -119,6 +147,7 @@ impl Program {
             first.insert_str(0, "node/");
         }
         Self {
+            is_narrowed: self.is_narrowed || nodes != self.named,
             nodes: listed(&nodes),
             ..self.clone()
         }
@@ -126,8 +155,10 @@ impl Program {
 
     /// The same, run by `holder`.
     pub(crate) fn as_holder(&self, holder: &str) -> Self {
+        let flag = format!(" --holder {}", for_shell(holder));
         Self {
-            holder: format!(" --holder {}", for_shell(holder)),
+            holder: flag.clone(),
+            new_holder: flag,
             ..self.clone()
         }
     }
@@ -137,14 +168,60 @@ impl Program {
         let reason = lease.and_then(NodeLease::reason).and_then(repeatable);
         let reason = self.reason.clone().or(reason);
         Self {
+            has_more: self.has_more && self.verb == verb,
             verb: verb.to_owned(),
             reason: reason.or(Some(NO_REASON.to_owned())),
-            dry_run: String::new(),
             ..self.clone()
         }
     }
 
-    /// The same verb with `flag`, for the same nodes and reason. The user adds other options that still matter.
+    /// How to do something by the same verb with `flag`, such as "with `…`". If that command would lack other options that
+    /// were typed, it says only what to add.
+    pub(crate) fn with(&self, flag: &str) -> String {
+        let flags = self.flags(flag);
+        let only = self.only();
+        match (self.has_more, &*flags) {
+            (false, _) => format!("with `{}`", self.same_command(flag)),
+            (true, "") => match only {
+                None => "by running the command again".to_owned(),
+                Some(nodes) => format!("by running the command again for {nodes} only"),
+            },
+            (true, flags) => match only {
+                None => format!("by adding `{flags}`"),
+                Some(nodes) => format!("by naming only {nodes} and adding `{flags}`"),
+            },
+        }
+    }
+
+    /// The same as an order, such as "run `…`".
+    pub(crate) fn run_with(&self, flag: &str) -> String {
+        let flags = self.flags(flag);
+        let only = self.only();
+        match (self.has_more, &*flags) {
+            (false, _) => format!("run `{}`", self.same_command(flag)),
+            (true, "") => match only {
+                None => "run the command again".to_owned(),
+                Some(nodes) => format!("run the command again for {nodes} only"),
+            },
+            (true, flags) => match only {
+                None => format!("add `{flags}`"),
+                Some(nodes) => format!("name only {nodes} and add `{flags}`"),
+            },
+        }
+    }
+
+    /// The nodes, if these are only some of those that were named.
+    fn only(&self) -> Option<&str> {
+        self.is_narrowed.then(|| self.nodes("these nodes"))
+    }
+
+    /// `flag`, and the one for a new holder.
+    fn flags(&self, flag: &str) -> String {
+        let flags = format!("{flag}{}", self.new_holder);
+        flags.trim().to_owned()
+    }
+
+    /// The same verb with `flag`, for the same nodes and reason.
     pub(crate) fn same_command(&self, flag: &str) -> String {
         let (verb, nodes) = (&self.verb, self.nodes(MANY));
         let reason = self.reason.as_ref().map(|reason| format!(" -m {reason}"));
@@ -258,6 +335,15 @@ fn option(matches: &ArgMatches, id: &str, flag: &str) -> Option<String> {
     Some(values.collect())
 }
 
+/// Whether options of the verb were typed that are not [`REPEATED`].
+fn has_more(matches: &ArgMatches, typed: &ArgMatches) -> bool {
+    typed.ids().map(clap::Id::as_str).any(|id| {
+        // The flags of all verbs are known to `matches` too. Groups are called as their types.
+        let is_own = matches.try_contains_id(id).is_err() && !id.starts_with(char::is_uppercase);
+        is_own && !REPEATED.contains(&id) && values(typed, id).is_some()
+    })
+}
+
 /// The names of nodes as typed, each once.
 fn names(typed: &ArgMatches) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
@@ -360,6 +446,31 @@ mod tests {
             run("with a --grace 2s --context b -- sudo reboot").same_command("--wait"),
             "kubectl maint with a --wait --context b -- COMMAND"
         );
+    }
+
+    #[test]
+    fn options_that_a_command_would_lack_are_kept_by_saying_what_to_add() {
+        let plain = run("acquire a b -m x -q --context prod");
+        assert_eq!(
+            plain.with("--wait"),
+            "with `kubectl maint acquire a b -m x --wait --context prod`"
+        );
+        assert_eq!(
+            plain.run_with(""),
+            "run `kubectl maint acquire a b -m x --context prod`"
+        );
+        let cordon = run("acquire a b -m x --cordon");
+        assert_eq!(cordon.with("--wait"), "by adding `--wait`");
+        assert_eq!(cordon.run_with("--wait"), "add `--wait`");
+        assert_eq!(cordon.run_with(""), "run the command again");
+        let one = cordon.narrowed(&["b".to_owned()]);
+        assert_eq!(one.with("--wait"), "by naming only b and adding `--wait`");
+        assert_eq!(one.run_with(""), "run the command again for b only");
+        let other = cordon.as_holder("bob");
+        assert_eq!(other.run_with("--reentry"), "add `--reentry --holder bob`");
+        assert_eq!(other.run_with(""), "add `--holder bob`");
+        let hold = cordon.of_verb("hold", None);
+        assert_eq!(hold.run_with(""), "run `kubectl maint hold a b -m x`");
     }
 
     #[test]

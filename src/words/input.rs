@@ -169,21 +169,19 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             format!("{variable} is not a lock id"),
             set_to_lock_id(variable),
         ),
-        InputError::NoProof { node } => both(
+        InputError::NoProof => both(
             "missing proof that the node is off: give `--powered-off=HOW` or `-- HOOK`",
-            {
-                let all = "--all-unreachable --max=N".to_owned();
-                let nodes = node.as_deref().map_or(all, for_shell);
-                format!(
-                    "run `{}`, or `{}`", program.run(format_args!("fence {nodes} --powered-off=\"{NO_PROOF}\"")), program.run(format_args!("fence {nodes} -- HOOK")))
-            },
+            format!("add `--powered-off=\"{NO_PROOF}\"` or `-- HOOK`"),
         ),
         InputError::EmptyPodSelector => both(
             "the selector of -l is empty: it would match all pods in the namespace",
             "give a label selector, e.g. -l app=web, or name the pods",
         ),
         InputError::NotATarget { typed, is_risk } => both(
-            format!("{:?} is neither a pod nor a node", shown(typed)),
+            match is_risk {
+                true => format!("{:?} is neither a pod nor a node", shown(typed)),
+                false => format!("{:?} has no kind", shown(typed)),
+            },
             match is_risk {
                 true => format!("to accept this risk, write --accept-risk={typed}"),
                 false => {

@@ -142,7 +142,10 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
     };
     let by_force = format!(
         "`{}`",
-        program.run(format_args!("release {node} --force -m {why}"))
+        program.run(format_args!(
+            "release {node}{} --force -m {why}",
+            program.dry_run()
+        ))
     );
     let waits = request.waited || program.waits();
     // Don't suggest waiting for a lock that lasts longer than maintenance may take.
@@ -164,51 +167,46 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
         .filter(|_| others)
         .and_then(|holder| running_command(holder, request.caller))
     {
-        let line = match verb {
-            Verb::Acquire | Verb::With | Verb::Hold if !waits => same.same_command("--wait"),
-            _ => program.run(format_args!("wait {node}")),
+        let how = match verb {
+            Verb::Acquire | Verb::With | Verb::Hold if !waits => same.with("--wait"),
+            _ => format!("with `{}`", program.run(format_args!("wait {node}"))),
         };
         return match running {
             HoldingCommand::With => {
-                format!(
-                    "{words}; exit its command if it still runs, or wait for the lock with `{line}`"
-                )
+                format!("{words}; exit its command if it still runs, or wait for the lock {how}")
             }
-            HoldingCommand::ForceDelete => format!("{words}; wait for the lock with `{line}`"),
+            HoldingCommand::ForceDelete => format!("{words}; wait for the lock {how}"),
         };
     }
     if let Some(holder) = holder.filter(|holder| others && is_same_user(holder, request.caller)) {
         let person = identity::person(holder);
         let as_holder = same.as_holder(person);
-        let line = match verb {
-            Verb::Hold => as_holder.same_command(""),
-            Verb::With => as_holder.same_command("--reentry"),
-            Verb::Fence | Verb::Unfence => {
-                let flag = format!("--holder {}", for_shell(person));
-                return format!("if you are {whom}, add `{flag}`{or_by_force}");
-            }
+        let what = match verb {
+            Verb::Hold => as_holder.run_with(""),
+            Verb::With => as_holder.run_with("--reentry"),
+            Verb::Fence | Verb::Unfence => format!("add `--holder {}`", for_shell(person)),
             _ => {
                 let verb = verb_of_same_user(verb, refused.state);
-                as_holder.run(format_args!("{verb} {node}"))
+                format!("run `{}`", as_holder.run(format_args!("{verb} {node}")))
             }
         };
-        return format!("if you are {whom}, run `{line}`{or_by_force}");
+        return format!("if you are {whom}, {what}{or_by_force}");
     }
     match (refused.refusal, verb) {
         (_, Verb::Verify) => stop(nodes),
         (Refusal::Held | Refusal::NotHolder, Verb::Release | Verb::Renew)
             if refused.state.is_ending(request.now) =>
         {
-            format!("acquire {it} with `{}`", to_lock.same_command("--wait"))
+            format!("acquire {it} {}", to_lock.with("--wait"))
         }
         (Refusal::Held | Refusal::AdminHold, Verb::Hold) => {
-            let take_over = same.same_command("--take-over");
+            let take_over = same.with("--take-over");
             match can_wait {
                 true => format!(
-                    "wait for {it} with `{}`, or take {it} over with `{take_over}`",
-                    same.same_command("--wait")
+                    "wait for {it} {}, or take {it} over {take_over}",
+                    same.with("--wait")
                 ),
-                false => format!("take {it} over with `{take_over}`{or_by_force}"),
+                false => format!("take {it} over {take_over}{or_by_force}"),
             }
         }
         (Refusal::Held | Refusal::AdminHold, Verb::Fence | Verb::Unfence) => format!(
@@ -218,8 +216,8 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
                 .same_command("--take-over")
         ),
         (Refusal::AdminHold, Verb::Acquire | Verb::With) if can_wait => format!(
-            "wait for {it} with `{}`, or {}",
-            same.same_command("--wait"),
+            "wait for {it} {}, or {}",
+            same.with("--wait"),
             by_unhold(program, &whom, node)
         ),
         (Refusal::AdminHold, _) => by_unhold(program, &whom, node),
@@ -234,8 +232,8 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
         }
         (Refusal::NotHolder, Verb::Release) if matches!(refused.state, State::Expired { .. }) => {
             format!(
-                "take {it} over with `{}`, or only clear {it} with {by_force}",
-                to_lock.same_command("")
+                "take {it} over {}, or only clear {it} with {by_force}",
+                to_lock.with("")
             )
         }
         (Refusal::NotHolder, Verb::Release) | (Refusal::NotAHold, _) => {
@@ -260,14 +258,11 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             State::Held { .. } if verb == Verb::Wait => {
                 wait_longer(LockState::Free, nodes, program)
             }
-            State::Held { .. } => {
-                let how = match request.waited {
-                    true => "wait without a limit".to_owned(),
-                    false => format!("wait for {it}"),
-                };
-                format!("{how} with `{}`", to_lock.same_command("--wait"))
+            State::Held { .. } if request.waited => {
+                "to wait longer, increase --timeout or remove it".to_owned()
             }
-            _ => format!("acquire {it} with `{}`", to_lock.same_command("")),
+            State::Held { .. } => format!("wait for {it} {}", to_lock.with("--wait")),
+            _ => format!("acquire {it} {}", to_lock.with("")),
         },
         (Refusal::HeldByCaller | Refusal::OwnHold, Verb::With) => {
             let whose = identity::person(holder.unwrap_or_default());
@@ -276,7 +271,7 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
                 true => same.clone(),
                 false => same.as_holder(whose),
             };
-            format!("work under it with `{}`", same.same_command("--reentry"))
+            format!("work under it {}", same.with("--reentry"))
         }
         (Refusal::HeldByCaller, _) => format!(
             "extend {it} with `{}`, or add --reentry to keep working under {it}",
@@ -288,14 +283,14 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
                 _ => whom,
             };
             format!(
-                "check what {whom} left unfinished, then run `{}`",
-                to_lock.same_command("--take-expired")
+                "check what {whom} left unfinished, then {}",
+                to_lock.run_with("--take-expired")
             )
         }
-        (Refusal::Expired, _) => format!(
-            "check what {whom} left unfinished, then run `{}`",
-            to_lock.same_command("")
-        ),
+        // Only then is an expired lock refused.
+        (Refusal::Expired, _) => {
+            format!("check what {whom} left unfinished, then run the command without --free-only")
+        }
         (Refusal::OwnHold, Verb::Acquire) => format!(
             "end {it} with `{}`, or add --reentry to keep working under {it}",
             program.run(format_args!("unhold {node}"))
@@ -316,7 +311,7 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
                 program.run(format_args!("status {node}"))
             )
         }
-        (Refusal::NotHeld, _) => format!("acquire {it} with `{}`", to_lock.same_command("")),
+        (Refusal::NotHeld, _) => format!("acquire {it} {}", to_lock.with("")),
         (Refusal::TooLong { left, .. }, _) => {
             possible_extension(longest_extension(left), &named, lease)
         }
@@ -364,13 +359,11 @@ fn under(holder: &str, verb: Verb, same: &Program) -> String {
     let holder = identity::person(holder);
     let flag = match verb {
         Verb::Hold => {
-            return format!(
-                "this runs inside `with`, which has the lock; exit it, then run `{}`",
-                same.same_command("")
-            );
+            return "this runs inside `with`, which has the lock; exit the command of `with` first"
+                .to_owned();
         }
         Verb::Release => {
-            return "this runs inside `with`, which releases the lock when its command ends; exit it"
+            return "this runs inside `with`, which releases the lock when its command ends: exit that command"
                 .to_owned();
         }
         Verb::Wait => {
@@ -389,8 +382,8 @@ fn under(holder: &str, verb: Verb, same: &Program) -> String {
         _ => "",
     };
     format!(
-        "this runs inside `with`, which has the lock; act as its holder with `{}`",
-        same.as_holder(holder).same_command(flag)
+        "this runs inside `with`, which has the lock; act as its holder {}",
+        same.as_holder(holder).with(flag)
     )
 }
 

@@ -180,7 +180,7 @@ fn unfinished_work_is_reported_unless_only_free_nodes_are_wanted() {
         $ kubectl maint acquire worker-1 --free-only
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired (since [time], expired at [time], [length] ago)
-        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1`
+        hint: check what bob@laptop left unfinished, then run the command without --free-only
         -- exit code 3
         ");
         assert_snapshot!(cluster.maint(["acquire", &node]).run(), @"
@@ -672,7 +672,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         $ kubectl maint acquire worker-1 worker-2 -m "new kernel" --duration 1h
         -- stderr
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint acquire worker-1 worker-2 -m 'new kernel' --wait`
+        hint: wait for it by adding `--wait`
         neither node was acquired
         -- exit code 3
         "#);
@@ -841,14 +841,14 @@ fn a_refusal_says_that_a_hold_is_overdue_and_that_a_lock_has_no_times() {
         $ kubectl maint acquire worker-1 --free-only
         -- stderr
         error: cannot acquire node/worker-1: on hold by bob@laptop (since [time], expected until [time], overdue by 120m)
-        hint: wait for it with `kubectl maint acquire worker-1 --wait`, or ask bob@laptop to end the hold, or end it with `kubectl maint unhold worker-1`
+        hint: wait for it by adding `--wait`, or ask bob@laptop to end the hold, or end it with `kubectl maint unhold worker-1`
         -- exit code 3
         ");
         assert_snapshot!(acquire(&timeless), @"
         $ kubectl maint acquire worker-2 --free-only
         -- stderr
         error: cannot acquire node/worker-2: the lock of bob@laptop has expired (no times recorded)
-        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-2`
+        hint: check what bob@laptop left unfinished, then run the command without --free-only
         -- exit code 3
         ");
     });

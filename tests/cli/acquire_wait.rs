@@ -109,7 +109,7 @@ fn a_time_out_says_who_has_it() {
         -- stderr
         waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
         error: timed out after 4s waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait without a limit with `kubectl maint acquire worker-1 --wait`
+        hint: to wait longer, increase --timeout or remove it
         -- exit code 4
         "#);
         // Who looks once waits for nobody.
@@ -118,7 +118,7 @@ fn a_time_out_says_who_has_it() {
         $ kubectl maint acquire worker-1 --wait --timeout 0
         -- stderr
         error: cannot acquire node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait without a limit with `kubectl maint acquire worker-1 --wait`
+        hint: to wait longer, increase --timeout or remove it
         -- exit code 4
         "#);
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));

@@ -83,14 +83,16 @@ fn opt_outs_left_without_a_label_are_found_and_removed() {
             cluster.delete(&format!("{LEASES}/{node}"));
             let found = held_labels(cluster, &[]);
             let left = format!(
-                "note     held labels    these nodes still have the held label or opt-outs of a lock that has ended or expired: {node}\n\
+                "note     held labels    these nodes still have the held label, opt-outs or a cordon of a lock that has ended or expired: {node}\n\
                  to remove them: `kubectl maint doctor --fix`\n"
             );
             assert_eq!(found, left);
             let fixed = held_labels(cluster, &["--fix"]);
             assert_eq!(
                 fixed,
-                format!("ok       held labels    removed what was left on: {node}\n")
+                format!(
+                    "ok       held labels    removed the held label, opt-outs and cordons of locks that have ended or expired from: {node}\n"
+                )
             );
             assert_eq!(opt_outs(cluster, &node), [false, false]);
             let found = held_labels(cluster, &[]);
@@ -133,7 +135,7 @@ fn what_stays_does_not_hide_what_was_removed() {
         cluster.patch(&format!("/api/v1/nodes/{by_hand}"), &label);
         let found = held_labels(cluster, &["--fix"]);
         let expected = format!(
-            "ok       held labels    removed what was left on: {ended}\nnote     held labels    could not remove the held label or opt-outs of a lock \
+            "ok       held labels    removed the held label, opt-outs and cordons of locks that have ended or expired from: {ended}\nnote     held labels    could not remove the held label, opt-outs or a cordon of a lock \
              that has ended or expired: {by_hand}\nto remove a label without a lock id: `kubectl label \
              node NODE kubectl-maint.dev/held-`\n"
         );

@@ -186,14 +186,14 @@ fn doctor_removes_the_keys_of_ended_locks_and_no_others() {
         let free = json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}});
         cluster.patch(&format!("{LEASES}/{ended}"), &free);
         let found = cluster.maint(["doctor"]).run().to_string();
-        let stale = "held labels    these nodes still have the held label or opt-outs of a lock that has ended or expired: worker-1\n";
+        let stale = "held labels    these nodes still have the held label, opt-outs or a cordon of a lock that has ended or expired: worker-1\n";
         let hint = "to remove them: `kubectl maint doctor --fix`";
         assert!(found.contains(stale) && found.contains(hint), "{found}");
         assert_eq!(keys(cluster, ended), (true, true));
 
         let fixed = cluster.maint(["doctor", "--fix"]).run().to_string();
         assert!(
-            fixed.contains("ok       held labels    removed what was left on: worker-1\n"),
+            fixed.contains("ok       held labels    removed the held label, opt-outs and cordons of locks that have ended or expired from: worker-1\n"),
             "{fixed}"
         );
         assert_eq!(keys(cluster, ended), (false, false));

@@ -235,7 +235,7 @@ fn a_kind_without_a_name_lacks_the_name() {
         assert_snapshot!(cluster.maint(["force-delete", "worker-1"]).run(), @r#"
         $ kubectl maint force-delete worker-1
         -- stderr
-        error: "worker-1" is neither a pod nor a node
+        error: "worker-1" has no kind
         hint: use pod/worker-1 or node/worker-1
         -- exit code 2
         "#);

@@ -425,7 +425,7 @@ fn doctor_finds_what_ended_locks_left_and_deletes_it() {
         assert!(report(&[]).contains(&stale));
         let fixed = report(&["--fix"]);
         assert!(
-            fixed.contains(&format!("removed what was left on: {node}")),
+            fixed.contains(&format!("removed the held label, opt-outs and cordons of locks that have ended or expired from: {node}")),
             "{fixed}"
         );
         assert_eq!(held(cluster, &node), (false, false));

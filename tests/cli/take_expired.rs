@@ -140,7 +140,7 @@ fn a_node_that_is_not_ready_counts_too_and_so_does_ones_own_lock() {
         $ kubectl maint acquire worker-1 --free-only
         -- stderr
         error: cannot acquire node/worker-1: the lock of alice@bastion has expired (since [time], expired at [time], [length] ago)
-        hint: check what alice@bastion left unfinished, then run `kubectl maint acquire worker-1`
+        hint: check what alice@bastion left unfinished, then run the command without --free-only
         -- exit code 3
         ");
         assert_snapshot!(cluster.maint(["acquire", &node]).run(), @"

@@ -22,7 +22,7 @@ fn is_shown_with_the_reason() {
         $ kubectl maint acquire worker-1 --ticket OPS-8
         -- stderr
         error: cannot acquire node/worker-1: locked by alice@bastion: "new kernel", ticket OPS-7 (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint acquire worker-1 --wait`
+        hint: wait for it by adding `--wait`
         -- exit code 3
         "#);
         let status = cluster.maint(["status", &node]).succeeds();

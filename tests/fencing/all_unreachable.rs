@@ -458,6 +458,6 @@ fn the_nodes_are_named_or_counted() {
     }
     let run = stage.maint(["fence", "--all-unreachable", "--max=2"]).run();
     assert_eq!(run.code, 2, "{run}");
-    let hint = "fence --all-unreachable --max=N --powered-off=\"HOW YOU KNOW\"";
+    let hint = "hint: add `--powered-off=\"HOW YOU KNOW\"` or `-- HOOK`";
     assert!(run.stderr.contains(hint), "{run}");
 }

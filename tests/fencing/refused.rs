@@ -282,7 +282,7 @@ fn how_it_is_known_has_to_be_said() {
     $ kubectl maint fence worker-1
     -- stderr
     error: missing proof that the node is off: give `--powered-off=HOW` or `-- HOOK`
-    hint: run `kubectl maint fence worker-1 --powered-off="HOW YOU KNOW"`, or `kubectl maint fence worker-1 -- HOOK`
+    hint: add `--powered-off="HOW YOU KNOW"` or `-- HOOK`
     -- exit code 2
     "#);
     assert_snapshot!(stage.maint(["fence", &node, "--powered-off= "]).run(), @r#"

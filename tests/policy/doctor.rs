@@ -366,7 +366,7 @@ fn held_labels_of_ended_locks_are_found() {
     let found = lines(&admin.maint(&["doctor"]), "held labels");
     assert!(
         found.starts_with(
-            "note     held labels    these nodes still have the held label or opt-outs of a lock that has ended or expired: "
+            "note     held labels    these nodes still have the held label, opt-outs or a cordon of a lock that has ended or expired: "
         ),
         "{found}"
     );

@@ -60,7 +60,7 @@ fn arguments_that_cannot_be_meant() {
 
     $ kubectl maint force-delete web-0
     -- stderr
-    error: "web-0" is neither a pod nor a node
+    error: "web-0" has no kind
     hint: use pod/web-0 or node/web-0
     -- exit code 2
 

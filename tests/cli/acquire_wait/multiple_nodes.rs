@@ -101,7 +101,7 @@ fn a_timeout_releases_the_acquired_nodes() {
         -- stderr
         waiting for node/worker-2 (1 of 2 nodes locked): locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
         error: timed out after 4s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait without a limit with `kubectl maint acquire worker-1 worker-2 --wait`
+        hint: to wait longer, increase --timeout or remove it
         neither node was acquired
         -- exit code 4
         "#);
@@ -148,7 +148,7 @@ fn a_release_that_gets_no_answer_after_a_timeout_is_an_error() {
         error: node/worker-1 was acquired but could not be released: unknown whether node/worker-1 was released: the write may still take effect (Unable to connect to the server: net/http: request canceled (Client.Timeout exceeded while awaiting headers))
         hint: release it with `kubectl maint release worker-1 --lock-id [lock-id]`
         error: timed out after 4s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait without a limit with `kubectl maint acquire worker-2 --wait`
+        hint: to wait longer, increase --timeout or remove it
         1 of 2 nodes not acquired: worker-2; unknown: worker-1
         -- exit code 1
         "#);

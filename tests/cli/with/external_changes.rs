@@ -93,7 +93,7 @@ fn under_ones_own_with_a_refusal_says_how_to_be_its_holder() {
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN acquire $MAINT_NODE --reentry'
         lease/worker-1 created
         error: cannot acquire node/worker-1: locked by alice@bastion/with-[process] (since [time], until [time], [length] left, renewed while its command runs)
-        hint: this runs inside `with`, which has the lock; act as its holder with `kubectl maint acquire worker-1 --reentry --holder alice@bastion/with-[process]`
+        hint: this runs inside `with`, which has the lock; act as its holder by adding `--reentry --holder alice@bastion/with-[process]`
         node/worker-1 released
         -- exit code 3
         "#);
@@ -113,8 +113,8 @@ fn hints_do_not_end_the_callers_own_with() {
                 .filter(|line| line.trim_start().starts_with("hint: "));
             hints.map(str::trim).collect::<Vec<_>>().join("\n")
         };
-        assert_snapshot!(hints("hold $MAINT_NODE -m disk"), @"hint: this runs inside `with`, which has the lock; exit it, then run `kubectl maint hold worker-1 -m disk`");
-        assert_snapshot!(hints("release $MAINT_NODE"), @"hint: this runs inside `with`, which releases the lock when its command ends; exit it");
+        assert_snapshot!(hints("hold $MAINT_NODE -m disk"), @"hint: this runs inside `with`, which has the lock; exit the command of `with` first");
+        assert_snapshot!(hints("release $MAINT_NODE"), @"hint: this runs inside `with`, which releases the lock when its command ends: exit that command");
         assert_snapshot!(hints("wait $MAINT_NODE --timeout 0"), @"hint: this runs inside `with`, which has the lock until its command ends; do not wait for it here");
     });
 }

@@ -306,7 +306,7 @@ fn a_wait_can_time_out() {
         $ kubectl maint with worker-1 --wait --timeout 0 -- echo ran
         -- stderr
         error: cannot acquire node/worker-1: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait without a limit with `kubectl maint with worker-1 --wait -- COMMAND`
+        hint: to wait longer, increase --timeout or remove it
         -- exit code 4
         ");
         assert_eq!(run(&["-E", "75"]).code, 75);
