@@ -7,6 +7,7 @@ mod deleted;
 mod evidence;
 mod locks;
 mod next_command;
+mod progress;
 mod questions;
 mod read;
 mod replacements;

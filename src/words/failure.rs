@@ -54,7 +54,7 @@ pub(crate) fn lines(
         }
         Failure::InterruptedLock { node, duration } => (
             format!(
-                "interrupted: nothing was deleted; node/{node} may stay locked for {}s",
+                "interrupted: node/{node} may stay locked for {}s",
                 duration.as_secs()
             ),
             Some(format!("check with `{}`", program.run(format_args!("status {node}")))),

@@ -4,7 +4,7 @@ use http::Method;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::Treatment::{Ahead, Answer, Forbid, Pass};
+use crate::support::Treatment::{Ahead, Answer, Pass, Refuse};
 use crate::support::{holder_of, in_memory, on_both};
 
 #[test]
@@ -56,7 +56,8 @@ fn a_quota_is_not_taken_for_a_missing_right() {
         let node = cluster.node("worker-1");
         // As the admission plugin of Kubernetes says it.
         let proxy = cluster.proxy(|method, _| match *method {
-            Method::POST => Forbid(
+            Method::POST => Refuse(
+                403,
                 "leases.coordination.k8s.io \"worker-1\" is forbidden: exceeded quota: few, requested: \
                  count/leases.coordination.k8s.io=1, used: count/leases.coordination.k8s.io=3, limited: \
                  count/leases.coordination.k8s.io=3",

@@ -360,7 +360,7 @@ fn a_node_that_the_control_plane_calls_ready_is_not_fenced() {
 fn a_deletion_without_the_right_to_lock_names_the_risk() {
     in_memory("delete-forbidden", |cluster| {
         let node = unreachable(cluster);
-        let proxy = cluster.proxy_for(Treatment::Forbid("not you"), |method, path| {
+        let proxy = cluster.proxy_for(Treatment::Refuse(403, "not you"), |method, path| {
             method != Method::GET && path.contains("kube-node-maintenance/leases")
         });
         let target = format!("node/{node}");

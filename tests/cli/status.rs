@@ -6,7 +6,7 @@ use control_plane::Rule;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::Treatment::Forbid;
+use crate::support::Treatment::Refuse;
 use crate::support::{
     Cluster, LEASES, Run, ago, in_memory, lists_of_whole_nodes, on_both, on_one, on_real, requests,
 };
@@ -779,7 +779,7 @@ fn without_the_right_to_list_nodes_those_with_a_lease_are_shown() {
         let node = cluster.node("worker-1");
         cluster.node("worker-2");
         cluster.maint(["acquire", &node]).succeeds();
-        let proxy = cluster.proxy_for(Forbid("not you"), |_, path| {
+        let proxy = cluster.proxy_for(Refuse(403, "not you"), |_, path| {
             path.starts_with("/api/v1/nodes")
         });
         let status = cluster.maint(["status"]).kubeconfig(&proxy.kubeconfig);

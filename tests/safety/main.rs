@@ -12,6 +12,7 @@ mod support;
 mod checks;
 mod deletion;
 mod documented;
+mod failures;
 mod fixture;
 mod locks;
 mod next_command;

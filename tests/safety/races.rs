@@ -56,7 +56,7 @@ fn deleting(fixture: &Fixture, pod: &str, meanwhile: impl FnOnce(), later: usize
 }
 
 /// Has something about `pod` changed that nobody looks at.
-fn touch(fixture: &Fixture, pod: &str) {
+pub(crate) fn touch(fixture: &Fixture, pod: &str) {
     let label = json!({"metadata": {"labels": {"touched": "yes"}}});
     fixture.cluster.patch(&fixture.pod_path(pod), &label);
 }
@@ -117,7 +117,7 @@ fn a_pod_that_disappeared_by_itself_is_reported_so() {
 }
 
 /// Starts to delete `web-1` to `web-3` with nothing to accept, up to the deletion of `web-2`.
-fn at_the_second(fixture: &Fixture, words: &[&str]) -> (Proxy, Running, Kept) {
+pub(crate) fn at_the_second(fixture: &Fixture, words: &[&str]) -> (Proxy, Running, Kept) {
     let owner = fixture.replica_set("web");
     for name in ["web-1", "web-2", "web-3"] {
         fixture.ended_pod(name, Some(&owner), &json!({}));
@@ -538,7 +538,7 @@ fn an_interrupted_lock_may_still_take_effect() {
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
         let line = format!(
-            "interrupted: nothing was deleted; node/{} may stay locked for 300s",
+            "interrupted: node/{} may stay locked for 300s; nothing was deleted",
             fixture.node
         );
         assert!(run.stderr.contains(&line), "{run}");

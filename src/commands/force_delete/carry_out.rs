@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::{join, try_join_all};
-use maintenance_lease::{DryRun, Error};
+use maintenance_lease::DryRun;
 use pod_safety::cluster::Deletion;
 use pod_safety::consent::{Consent, Missing};
 use pod_safety::node_health::is_fresh;
@@ -13,10 +13,11 @@ use pod_safety::report::{DeletionTarget, Report};
 use super::context::Run;
 use super::deleted::Deleted;
 use super::locks::Locks;
-use super::read::{Findings, First, Key, key};
+use super::progress::Progress;
+use super::read::{Findings, Key, key};
 use super::request::Answer;
 use super::targets::Targets;
-use crate::error::{Failure, is_forbidden};
+use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::interruption::Interruption;
 use crate::words::fencing::watching;
@@ -42,23 +43,26 @@ impl Run<'_> {
         if ended.or(self.heartbeats_change(&findings)).await? {
             findings = ended.or(self.findings(None)).await?;
         }
-        let deleted = std::mem::take(&mut findings.held);
+        let held = std::mem::take(&mut findings.held);
+        let mut progress = Progress::of(findings.first(), held);
         let consent = self.args.consent();
         self.show(&findings.reports);
         if findings.reports.is_empty() {
-            self.print_outcomes(&findings.reports, &deleted, &consent)?;
-            return Ok(code(&deleted));
+            self.print_outcomes(&findings.reports, &progress)?;
+            return Ok(code(&progress.deleted));
         }
         let Some(missing) = consent.missing(&findings.reports) else {
-            return self.carry_out(findings, deleted, &consent, &ended).await;
+            return self.carry_out(findings, progress, &consent, &ended).await;
         };
         let answered = self.questions(&findings.reports, &missing).await?;
         let Some(args) = &answered else {
-            self.print_outcomes(&findings.reports, &deleted, &consent)?;
-            return Ok(self.refuse(&findings, &missing, 0));
+            progress.refuse(&findings.reports, &consent);
+            self.print_outcomes(&findings.reports, &progress)?;
+            self.refuse(&findings, &missing, 0);
+            return Ok(Code::UNSAFE);
         };
         let run = Run { args, ..*self };
-        run.carry_out(findings, deleted, &args.consent(), &ended)
+        run.carry_out(findings, progress, &args.consent(), &ended)
             .await
     }
 
@@ -66,59 +70,59 @@ impl Run<'_> {
     async fn carry_out(
         &self,
         findings: Findings,
-        mut deleted: Vec<Deleted>,
+        mut progress: Progress,
         consent: &Consent,
         ended: &Interruption,
     ) -> Result<Code, Failure> {
         let real = self.args.write.dry_run == DryRun::None;
         let mut locks = Locks::default();
         if real {
-            let taken = self.take(&findings, &mut locks, ended).await;
+            let taken = self.take(&findings, &mut locks, &mut progress, ended).await;
             if let Err(failure) = taken {
                 self.release(&locks, ended).await;
-                return match failure {
-                    Failure::Lock(Error::Refused(refused)) => Ok(self.taken(&findings, &refused)),
-                    Failure::Lock(error) if is_forbidden(&error) => {
-                        Ok(self.not_taken(&findings, &error))
-                    }
-                    failure => Err(failure),
-                };
+                let code = self.not_locked(&findings, failure, &mut progress);
+                self.print_outcomes(&findings.reports, &progress)?;
+                return code;
             }
         }
         let consents = findings.reports.iter();
         let consents = consents
             .map(|report| (key(&report.target), consent.bound_to(report)))
             .collect();
-        let mut first = findings.first();
-        let result = self
-            .delete(&mut first, &consents, &locks, ended, &mut deleted)
-            .await;
+        let result = self.delete(&mut progress, &consents, &locks, ended).await;
+        if let Err(failure) = &result
+            && !progress.is_stopped()
+        {
+            progress.stop(None, self.item_error(failure));
+        }
         // Report an unknown result at once: the requests that follow may hang too.
         let result = match result {
             Err(failure @ Failure::UnknownDeletion { .. }) => Err(self.report_at_once(&failure)),
             result => result,
         };
-        if real && (result.is_err() || done(&deleted) > 0) {
-            self.report_not_deleted(&first);
+        if real && (result.is_err() || progress.done() > 0) {
+            self.report_not_deleted(&progress.left);
         }
         let reported = match (real, ended.has_come()) {
-            (false, _) => self.print_outcomes(&findings.reports, &deleted, consent),
+            (false, _) => self.print_outcomes(&findings.reports, &progress),
             (true, false) => {
                 // Write the Events and release the locks first: waiting for the outcome may take long.
-                self.record_and_release(&locks, &deleted, ended).await;
-                self.follow_outcomes(&mut deleted, ended).await;
-                self.print_outcomes(&findings.reports, &deleted, consent)
+                self.record_and_release(&locks, &progress.deleted, ended)
+                    .await;
+                self.follow_outcomes(&mut progress.deleted, ended).await;
+                self.print_outcomes(&findings.reports, &progress)
             }
             (true, true) => {
-                self.follow_outcomes(&mut deleted, ended).await;
-                let reported = self.print_outcomes(&findings.reports, &deleted, consent);
-                self.record_and_release(&locks, &deleted, ended).await;
+                self.follow_outcomes(&mut progress.deleted, ended).await;
+                let reported = self.print_outcomes(&findings.reports, &progress);
+                self.record_and_release(&locks, &progress.deleted, ended)
+                    .await;
                 reported
             }
         };
         reported?;
-        let result = result.map(|done| done.worse(code(&deleted)));
-        match deleted.iter().any(|one| one.outcome == Outcome::Unwatched) {
+        let result = result.map(|done| done.worse(code(&progress.deleted)));
+        match progress.is_unwatched() {
             true => result.and(Err(Failure::Interrupted)),
             false => result,
         }
@@ -148,18 +152,17 @@ impl Run<'_> {
 
     /// Deletes what was confirmed. Reads everything again first: changes must be within what was confirmed.
     /// Stops at the first sign of another change, because the data about the other targets is just as old.
-    /// On entry, `first` has what was read before; on return, what is left of it.
     async fn delete(
         &self,
-        first: &mut First,
+        progress: &mut Progress,
         consents: &Consents,
         locks: &Locks,
         ended: &Interruption,
-        deleted: &mut Vec<Deleted>,
     ) -> Result<Code, Failure> {
-        let (findings, code) = self.read_again(first, ended, deleted).await?;
-        if let Some(code) = self.refused(&findings, consents, locks, deleted) {
-            return Ok(code);
+        let (findings, code) = self.read_again(progress, ended).await?;
+        self.check(&findings, consents, locks, progress);
+        if progress.is_stopped() {
+            return Ok(Code::UNSAFE);
         }
         for (index, report) in self.targets(&findings).iter().enumerate() {
             if ended.has_come() {
@@ -172,38 +175,46 @@ impl Run<'_> {
             let answer = match goes_on {
                 true => {
                     let pod = pod.map(|seen| &seen.facts.pod);
-                    Some(self.request(target, pod, locks, ended).await?)
+                    let sent = self.request(target, pod, locks, ended).await;
+                    Some(sent.inspect_err(|failure| {
+                        progress.stop(Some(target), self.item_error(failure));
+                    })?)
                 }
                 false => None,
             };
             let Some(answer) =
                 answer.filter(|answer| !matches!(answer, Answer::Done(Deletion::Changed)))
             else {
-                let (findings, code) = self.read_again(first, ended, deleted).await?;
-                let refused = self.refused(&findings, consents, locks, deleted);
-                return Ok(match refused {
-                    Some(worse) => code.worse(worse),
-                    // The last target disappeared meanwhile.
-                    None if findings.reports.is_empty() => code,
-                    None => self.stopped(target, &findings, done(deleted)),
+                let (findings, code) = self.read_again(progress, ended).await?;
+                self.check(&findings, consents, locks, progress);
+                // Otherwise the last target disappeared meanwhile.
+                if !progress.is_stopped() && !findings.reports.is_empty() {
+                    let error = self.stopped(target, &findings, progress.done());
+                    progress.stop(Some(target), error);
+                }
+                return Ok(match progress.is_stopped() {
+                    true => Code::UNSAFE,
+                    false => code,
                 });
             };
-            first.remove(&key(target));
-            deleted.push(Deleted {
+            progress.left.remove(&key(target));
+            progress.deleted.push(Deleted {
                 seen: pod.cloned(),
                 outcome: self.outcome(&answer),
                 report: report.clone(),
                 along: self.along(&findings).to_vec(),
             });
-            self.warn_who_may_act(&findings, deleted);
-            match answer {
+            self.warn_who_may_act(&findings, &progress.deleted);
+            let failure = match answer {
                 Answer::Lost(error) => {
                     let target = Box::new(target.clone());
-                    return Err(Failure::UnknownDeletion { target, error });
+                    Failure::UnknownDeletion { target, error }
                 }
-                Answer::MarkedFailed(failure) => return Err(failure),
-                Answer::Done(_) => {}
-            }
+                Answer::MarkedFailed(failure) => failure,
+                Answer::Done(_) => continue,
+            };
+            progress.stop(Some(target), self.item_error(&failure));
+            return Err(failure);
         }
         Ok(code)
     }
@@ -234,44 +245,47 @@ impl Run<'_> {
         }
     }
 
-    /// Reads the rest of `first` again, and reports what disappeared without this command.
+    /// Reads what is left again, and reports what disappeared without this command.
     async fn read_again(
         &self,
-        first: &mut First,
+        progress: &mut Progress,
         ended: &Interruption,
-        deleted: &mut Vec<Deleted>,
     ) -> Result<(Findings, Code), Failure> {
         let mut code = Code::DONE;
-        let findings = ended.or(self.findings(Some(first))).await?;
+        let findings = ended.or(self.findings(Some(&progress.left))).await?;
         for key in &findings.unmatched {
-            if first.remove(key).is_some() {
-                self.report_unmatched(key);
+            if progress.left.contains_key(key) {
+                progress.fail(key.clone(), self.report_unmatched(key));
                 code = Code::UNSAFE;
             }
         }
-        self.report_gone(first, &findings);
         for held in &findings.held {
-            if first.remove(&key(&held.report.target)).is_some() {
-                deleted.push(held.clone());
+            if progress.left.remove(&key(&held.report.target)).is_some() {
+                progress.deleted.push(held.clone());
             }
+        }
+        if !matches!(self.targets, Targets::Node(_)) {
+            progress.keep(&findings.first());
         }
         Ok((findings, code))
     }
 
-    /// Reports why nothing more is deleted, if there is more to accept in `findings`, or a lock has ended.
-    fn refused(
+    /// Stops if there is more to accept in `findings`, or if a lock has ended, and reports that.
+    fn check(
         &self,
         findings: &Findings,
         consents: &Consents,
         locks: &Locks,
-        deleted: &[Deleted],
-    ) -> Option<Code> {
+        progress: &mut Progress,
+    ) {
         if let Some((report, missing)) = self.first_missing(findings, consents) {
             self.show_change(report);
-            return Some(self.refuse(findings, &missing, done(deleted)));
+            let error = self.refuse(findings, &missing, progress.done());
+            progress.stop(Some(&report.target), error);
+        } else if let Some(node) = locks.ended(findings) {
+            let error = self.own_ended(node, progress.done());
+            progress.stop(None, error);
         }
-        let node = locks.ended(findings)?;
-        Some(self.own_ended(node, done(deleted)))
     }
 
     /// The first target with more risks now than were accepted. A pod that came to the node later was not
@@ -306,9 +320,4 @@ impl Run<'_> {
             Targets::Pods(_) | Targets::Labeled(_) => &[],
         }
     }
-}
-
-/// How many targets this command has deleted.
-fn done(deleted: &[Deleted]) -> usize {
-    deleted.iter().filter(|one| !one.was_held()).count()
 }

@@ -27,6 +27,16 @@ impl Deleted {
         }
     }
 
+    /// An object that disappeared before it was deleted.
+    pub(super) fn gone(report: Report) -> Self {
+        Self {
+            report,
+            along: Vec::new(),
+            seen: None,
+            outcome: Outcome::WasGone,
+        }
+    }
+
     /// Whether it was already deleted before.
     pub(super) fn was_held(&self) -> bool {
         matches!(self.outcome, Outcome::StillHeld { .. })

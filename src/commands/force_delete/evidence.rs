@@ -40,7 +40,7 @@ impl Run<'_> {
 
 impl Deleted {
     /// Whether this command deleted it, or may have.
-    fn was_deleted(&self) -> bool {
+    pub(super) fn was_deleted(&self) -> bool {
         !matches!(
             self.outcome,
             Outcome::WasGone | Outcome::WouldBeDeleted | Outcome::StillHeld { .. }

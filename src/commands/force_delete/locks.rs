@@ -12,6 +12,7 @@ use pod_safety::checks::UNREAD;
 use pod_safety::facts::{LockNeed, lasts_for_a_request};
 
 use super::context::Run;
+use super::progress::Progress;
 use super::read::Findings;
 use crate::error::{Failure, Kind, LockAfter, is_forbidden};
 use crate::run::interruption::Interruption;
@@ -44,6 +45,7 @@ impl Run<'_> {
         &self,
         findings: &Findings,
         locks: &mut Locks,
+        progress: &mut Progress,
         ended: &Interruption,
     ) -> Result<(), Failure> {
         let terminal = self.session.terminal;
@@ -55,7 +57,7 @@ impl Run<'_> {
                     let reading = async { Ok(self.session.locks.get(node).await?) };
                     let lease = ended.or(reading).await?;
                     if !lease.is_some_and(|lease| self.session.locks.is_own(&lease)) {
-                        self.own_ended(node, 0);
+                        progress.stop(None, self.own_ended(node, 0));
                         return Err(Failure::Reported(Kind::Unsafe));
                     }
                     let left = until.map(|until| until - self.reader.now().latest);

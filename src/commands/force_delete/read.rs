@@ -38,8 +38,8 @@ pub(super) struct Findings {
 /// The key of a target: kind, namespace and name.
 pub(super) type Key = (&'static str, Option<String>, String);
 
-/// The uids that the first reports were about.
-pub(super) type First = BTreeMap<Key, String>;
+/// The first reports.
+pub(super) type First = BTreeMap<Key, Report>;
 
 impl Run<'_> {
     /// Reads every target that still exists. `first` is what was seen before, if anything; what is gone by
@@ -87,9 +87,10 @@ impl Run<'_> {
     async fn unmatched(&self, first: &First, matching: &[Pod]) -> Result<Vec<Key>, Failure> {
         let matching: BTreeSet<Key> = matching.iter().map(|pod| self.key_of(pod)).collect();
         let missing = first.iter().filter(|(key, _)| !matching.contains(key));
-        let read = try_join_all(missing.map(|(key, uid)| async move {
+        let read = try_join_all(missing.map(|(key, report)| async move {
             let pod = self.reader.pod(self.namespace(), &key.2).await?;
-            let is_there = pod.is_some_and(|pod| pod.metadata.uid.as_ref() == Some(uid));
+            let uid = Some(&report.target.uid);
+            let is_there = pod.is_some_and(|pod| pod.metadata.uid.as_ref() == uid);
             Ok::<_, Error>(is_there.then(|| key.clone()))
         }));
         Ok(read.await?.into_iter().flatten().collect())
@@ -101,8 +102,9 @@ impl Run<'_> {
         let mut findings = Findings::of(&evidence, now);
         for pod in pods {
             let facts = Facts::of(pod, &evidence, now);
-            let uid = first.and_then(|first| first.get(&self.pod_key(&facts.pod.name)));
-            let report = Report::on_pod(&facts, uid.map(String::as_str), now);
+            let before = first.and_then(|first| first.get(&self.pod_key(&facts.pod.name)));
+            let uid = before.map(|report| &*report.target.uid);
+            let report = Report::on_pod(&facts, uid, now);
             if facts.pod.was_forced() {
                 let finalizers = facts.pod.finalizers;
                 findings.held.push(Deleted::before(report, finalizers));
@@ -139,8 +141,9 @@ impl Run<'_> {
             }
             Known::Yes(_) => {}
         }
-        let uid = first.and_then(|first| first.get(&("node", None, node.to_owned())));
-        let report = Report::on_node(node, facts, &may_delete, uid.map(String::as_str), now);
+        let before = first.and_then(|first| first.get(&("node", None, node.to_owned())));
+        let uid = before.map(|report| &*report.target.uid);
+        let report = Report::on_node(node, facts, &may_delete, uid, now);
         let mut findings = Findings::of(&evidence, now);
         match &facts.node {
             Known::Yes(Some(there)) if there.deleting => {
@@ -194,11 +197,11 @@ impl Findings {
         }
     }
 
-    /// The uids of the targets.
+    /// The reports by target.
     pub(super) fn first(&self) -> First {
-        let targets = self.reports.iter().map(|report| &report.target);
-        targets
-            .map(|target| (key(target), target.uid.clone()))
+        let reports = self.reports.iter();
+        reports
+            .map(|report| (key(&report.target), report.clone()))
             .collect()
     }
 

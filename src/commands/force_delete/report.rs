@@ -6,7 +6,7 @@ use maintenance_lease::protocol::{Refusal, identity};
 use maintenance_lease::{Error, NodeLease, Refused};
 use pod_safety::Known;
 use pod_safety::checks::{Level, NODE_ALIVE, NOT_DELETING, UNREAD};
-use pod_safety::consent::{Consent, Missing, flags};
+use pod_safety::consent::{Missing, flags};
 use pod_safety::facts::Lock;
 use pod_safety::fencing::is_of_fencing;
 use pod_safety::outcome::Outcome;
@@ -14,9 +14,10 @@ use pod_safety::report::{DeletionTarget, Report};
 
 use super::context::Run;
 use super::deleted::Deleted;
+use super::progress::{Progress, code, other_failed};
 use super::read::{Findings, First, Key};
 use super::targets::Targets;
-use crate::error::{Failure, NothingFound};
+use crate::error::{Failure, NothingFound, is_forbidden};
 use crate::exit::Code;
 use crate::output::error_code::ErrorCode;
 use crate::output::force_deletion::{ForceDeletion, ForceDeletionList};
@@ -80,27 +81,16 @@ impl Run<'_> {
     ///
     /// # Errors
     /// If it can't be serialized.
-    fn show_data(
-        &self,
-        reports: &[Report],
-        deleted: &[Deleted],
-        consent: &Consent,
-    ) -> Result<(), Failure> {
-        let is_refused = consent.missing(reports).is_some();
-        let refused = |report: &Report| match consent.missing([report]) {
-            Some(missing) => Some(refused(&missing)),
-            None => is_refused.then(other_refused),
-        };
-        let held = deleted.iter().filter(|one| one.was_held());
+    fn show_data(&self, reports: &[Report], progress: &Progress) -> Result<(), Failure> {
+        let deleted = progress.deleted.iter();
+        let held = deleted.clone().filter(|one| one.was_held());
         let items: Vec<&Report> = reports.iter().chain(held.map(|one| &one.report)).collect();
-        let outcomes = deleted
-            .iter()
-            .map(|deleted| (&deleted.report.target, &deleted.outcome));
+        let outcomes = deleted.map(|deleted| (&deleted.report.target, &deleted.outcome));
         let list = ForceDeletionList::new(
             &items,
             &outcomes.collect::<Vec<_>>(),
-            refused,
-            flags(reports, None, None),
+            |report| progress.error(&report.target),
+            flags(reports, progress.to_accept, None),
             self.reader.now(),
         );
         self.session
@@ -121,9 +111,7 @@ impl Run<'_> {
             // Their names are unknown.
             Targets::Labeled(_) => return Err(failure),
         };
-        let (message, hint) = failure::lines(&failure, self.session.program, None);
-        let now = self.session.locks.server_time().now();
-        let error = ItemError::new(&failure, message, hint, now);
+        let error = self.item_error(&failure);
         let missing = match &failure {
             Failure::NothingFound(NothingFound::Pod { name, .. }) => Some(name),
             _ => None,
@@ -131,7 +119,7 @@ impl Run<'_> {
         let items = names.iter().map(|name| {
             let error = match missing.is_none_or(|missing| missing == name) {
                 true => error.clone(),
-                false => other_refused(),
+                false => other_failed(),
             };
             ForceDeletion::unread(kind, namespace, name, error)
         });
@@ -142,8 +130,19 @@ impl Run<'_> {
         Err(failure)
     }
 
+    /// The failure, for programs.
+    pub(super) fn item_error(&self, failure: &Failure) -> ItemError {
+        let (message, hint) = failure::lines(failure, self.session.program, None);
+        ItemError::new(failure, message, hint, self.reader.now())
+    }
+
     /// Reports what is missing, and the next command. `deleted` targets were deleted before.
-    pub(super) fn refuse(&self, findings: &Findings, missing: &Missing, deleted: usize) -> Code {
+    pub(super) fn refuse(
+        &self,
+        findings: &Findings,
+        missing: &Missing,
+        deleted: usize,
+    ) -> ItemError {
         let program = self.session.program;
         let is_locked = missing.blocked.contains(&"lease");
         let is_alive = missing.blocked.contains(&NODE_ALIVE) && !is_locked;
@@ -173,7 +172,7 @@ impl Run<'_> {
         let nodes: BTreeSet<&str> = nodes.filter(|_| !is_locked).collect();
         let to_fence = words::fence_instead(&nodes, program);
         let hints = to_fence.into_iter().chain([hint]);
-        self.unsafe_error(&words::refused(missing, deleted), hints)
+        self.stop(code(missing), words::refused(missing, deleted), hints)
     }
 
     /// The pod, if one was named.
@@ -188,13 +187,18 @@ impl Run<'_> {
     }
 
     /// Reports why nothing more is deleted, and what to do.
-    fn unsafe_error(&self, message: &str, hints: impl IntoIterator<Item = String>) -> Code {
+    fn stop(
+        &self,
+        code: ErrorCode,
+        message: String,
+        hints: impl IntoIterator<Item = String>,
+    ) -> ItemError {
         let terminal = self.session.terminal;
-        terminal.error(message);
+        terminal.error(&message);
         for hint in hints {
             terminal.hint(hint);
         }
-        Code::UNSAFE
+        ItemError::of(code, message)
     }
 
     /// What to do before the deletion about a lock of one of `holders`, or about the fencing of a node.
@@ -216,18 +220,51 @@ impl Run<'_> {
         target: &DeletionTarget,
         findings: &Findings,
         deleted: usize,
-    ) -> Code {
+    ) -> ItemError {
         let mut left = findings.reports.iter();
         if let Some(report) = left.find(|report| report.target.uid == target.uid) {
             self.show_change(report);
         }
         let line = self.line(self.session.program, &findings.reports, None);
         let (message, hint) = words::stopped(target, deleted, &line);
-        self.unsafe_error(&message, [hint])
+        self.stop(ErrorCode::Unsafe, message, [hint])
+    }
+
+    /// Reports why nothing is deleted if the nodes can't be locked.
+    ///
+    /// # Errors
+    /// The failure, if it is not a refusal.
+    pub(super) fn not_locked(
+        &self,
+        findings: &Findings,
+        failure: Failure,
+        progress: &mut Progress,
+    ) -> Result<Code, Failure> {
+        let error = match &failure {
+            Failure::Reported(_) => return Err(failure),
+            Failure::Lock(Error::Refused(refused)) => self.taken(findings, refused),
+            Failure::Lock(error) if is_forbidden(error) => {
+                progress.to_accept = Some(UNREAD);
+                self.not_taken(findings, error)
+            }
+            _ => {
+                let (message, hint) = failure::lines(&failure, self.session.program, None);
+                let message = words::not_locked(&message);
+                self.session.terminal.error(&message);
+                if let Some(hint) = &hint {
+                    self.session.terminal.hint(hint);
+                }
+                let error = ItemError::new(&failure, message, hint, self.reader.now());
+                progress.stop(None, error);
+                return Err(Failure::Reported(failure.kind(None)));
+            }
+        };
+        progress.stop(None, error);
+        Ok(Code::UNSAFE)
     }
 
     /// Reports that somebody acquired the lock of a node after the report showed it as free.
-    pub(super) fn taken(&self, findings: &Findings, refused: &Refused) -> Code {
+    fn taken(&self, findings: &Findings, refused: &Refused) -> ItemError {
         let lease = refused.lease.as_ref();
         let why = match refused.refusal {
             Refusal::Held | Refusal::AdminHold => {
@@ -242,13 +279,13 @@ impl Run<'_> {
             let line = self.line(self.session.program, &findings.reports, None);
             words::after(Some(&first), &line)
         });
-        self.unsafe_error(&words::taken(&why), hint)
+        self.stop(ErrorCode::Locked, words::taken(&why), hint)
     }
 
     /// Reports that the caller's own lock of `node` has ended since the report. `deleted` targets were
     /// deleted before.
-    pub(super) fn own_ended(&self, node: &str, deleted: usize) -> Code {
-        self.unsafe_error(&words::own_ended(node, deleted), None)
+    pub(super) fn own_ended(&self, node: &str, deleted: usize) -> ItemError {
+        self.stop(ErrorCode::Expired, words::own_ended(node, deleted), None)
     }
 
     /// Reports who held the lock that was deleted together with a Node in `deleted`.
@@ -272,40 +309,24 @@ impl Run<'_> {
     }
 
     /// Reports that the server refuses the caller a lock, although the report did not mention it.
-    pub(super) fn not_taken(&self, findings: &Findings, error: &Error) -> Code {
+    fn not_taken(&self, findings: &Findings, error: &Error) -> ItemError {
         let line = self.line(self.session.program, &findings.reports, Some(UNREAD));
-        let (message, hint) = words::not_locked(error, &line);
-        self.unsafe_error(&message, [hint])
+        let (message, hint) = words::lock_refused(error, &line);
+        self.stop(ErrorCode::NotConfirmed, message, [hint])
     }
 
     /// Reports an object that is not deleted because it no longer matches the selector.
-    pub(super) fn report_unmatched(&self, key: &Key) {
+    pub(super) fn report_unmatched(&self, key: &Key) -> ItemError {
         let (kind, _, name) = key;
         let selector = match self.targets {
             Targets::Labeled(selector) => Some(&**selector),
             Targets::Pods(_) | Targets::Node(_) => None,
         };
-        let message = words::unmatched(kind, name, selector);
-        self.session.terminal.error(&message);
-    }
-
-    /// Reports targets that disappeared before they were deleted.
-    pub(super) fn report_gone(&self, first: &mut First, findings: &Findings) {
-        let there = findings.first();
-        first.retain(|key, _| {
-            let is_held = findings
-                .held
-                .iter()
-                .any(|one| super::read::key(&one.report.target) == *key);
-            let is_there = is_held || there.contains_key(key);
-            if !is_there && !matches!(self.targets, Targets::Node(_)) {
-                let (kind, _, name) = key;
-                self.session
-                    .terminal
-                    .result(words::already_gone(kind, name));
-            }
-            is_there
-        });
+        self.stop(
+            ErrorCode::Unsafe,
+            words::unmatched(kind, name, selector),
+            None,
+        )
     }
 
     /// Reports which targets of `first` were not deleted because the command ended before.
@@ -338,14 +359,13 @@ impl Run<'_> {
     pub(super) fn print_outcomes(
         &self,
         reports: &[Report],
-        deleted: &[Deleted],
-        consent: &Consent,
+        progress: &Progress,
     ) -> Result<(), Failure> {
         if self.args.output.format().is_for_people() {
             let suffix = dry_run_suffix(self.args.write.dry_run);
             for Deleted {
                 report, outcome, ..
-            } in deleted
+            } in &progress.deleted
             {
                 let target = &report.target;
                 let words = words::outcome(target, outcome, self.reader.now());
@@ -354,17 +374,8 @@ impl Run<'_> {
                     .result(format!("{target} {words}{suffix}"));
             }
         }
-        self.show_data(reports, deleted, consent)
+        self.show_data(reports, progress)
     }
-}
-
-/// What was not accepted, for programs.
-fn refused(missing: &Missing) -> ItemError {
-    let code = match missing.blocked.is_empty() {
-        true => ErrorCode::NotConfirmed,
-        false => ErrorCode::Unsafe,
-    };
-    ItemError::of(code, words::not_accepted(missing))
 }
 
 /// Whether something in it must be confirmed.
@@ -373,9 +384,4 @@ fn needs_consent(report: &Report) -> bool {
         .checks
         .iter()
         .any(|verdict| verdict.level > Level::Info)
-}
-
-/// Why a target without a problem was not deleted.
-fn other_refused() -> ItemError {
-    ItemError::of(ErrorCode::OtherFailed, words::OTHER_REFUSED.to_owned())
 }

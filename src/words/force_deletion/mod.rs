@@ -141,8 +141,13 @@ pub(crate) fn own_ended(node: &str, deleted: usize) -> String {
     format!("refused: lease: your lock on node/{node} has expired; {nothing}")
 }
 
+/// The nodes can't be locked, for the reason in `failure`.
+pub(crate) fn not_locked(failure: &str) -> String {
+    format!("{failure}; {}", nothing_deleted(0))
+}
+
 /// The server refuses the caller a lock, although the report did not mention it; and what to do.
-pub(crate) fn not_locked(error: &maintenance_lease::Error, line: &str) -> (String, String) {
+pub(crate) fn lock_refused(error: &maintenance_lease::Error, line: &str) -> (String, String) {
     let (risks, error) = (risks_not_accepted(&[UNREAD]), escape(&error.to_string()));
     let nothing = nothing_deleted(0);
     (
@@ -186,18 +191,13 @@ pub(crate) fn unmatched(kind: &str, name: &str, selector: Option<&str>) -> Strin
     format!("{kind}/{name} was not deleted: it no longer matches {selection}")
 }
 
-/// A target disappeared before it was deleted.
-pub(crate) fn already_gone(kind: &str, name: &str) -> String {
-    format!("{kind}/{name} is already gone")
-}
-
 /// These targets were not deleted, because the command ended before.
 pub(crate) fn not_deleted(targets: &[String]) -> String {
     format!("not deleted: {}", targets.join(", "))
 }
 
 /// Why a target without a problem was not deleted.
-pub(crate) const OTHER_REFUSED: &str = "not deleted: another target was refused";
+pub(crate) const OTHER_FAILED: &str = "not deleted, because of another target";
 
 /// The command waits for this many replacements.
 pub(crate) fn waiting_for_replacements(many: usize, limit: Duration) -> String {

@@ -25,7 +25,7 @@ fn treated(cluster: &Cluster, treatment: Treatment) -> (crate::support::Proxy, s
 fn a_machine_that_may_not_be_written_leaves_no_record() {
     on_both("machine-forbidden", |cluster| {
         let (_, node, machine) = managed(cluster);
-        let (_proxy, kubeconfig) = treated(cluster, Treatment::Forbid("not you"));
+        let (_proxy, kubeconfig) = treated(cluster, Treatment::Refuse(403, "not you"));
         let hold = ["hold", &node, "-m", "disk", CONTEXT];
         let run = cluster.maint(hold).kubeconfig(&kubeconfig).succeeds();
         let said = "NOT protected from Cluster API: ";
@@ -51,7 +51,7 @@ fn the_record_of_what_an_earlier_lock_left_stays() {
         // Without the context, the opt-outs stay.
         cluster.maint(["unhold", &node]).succeeds();
         assert_eq!(opt_outs(cluster, &machine), both());
-        let (_forbidding, forbidden) = treated(cluster, Treatment::Forbid("not you"));
+        let (_forbidding, forbidden) = treated(cluster, Treatment::Refuse(403, "not you"));
         cluster.maint(hold).kubeconfig(&forbidden).succeeds();
         assert_eq!(record(cluster, &node)["name"], format!("{node}-machine"));
         let (_passing, kubeconfig) = treated(cluster, Treatment::Pass);

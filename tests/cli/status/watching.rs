@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::Treatment::{Answer, Forbid};
+use crate::support::Treatment::{Answer, Refuse};
 use crate::support::schema::check_value;
 use crate::support::{Cluster, Maint, ago, in_memory, on_both, on_one};
 
@@ -230,7 +230,7 @@ fn a_watch_in_json_has_a_document_for_each_change() {
 fn what_cannot_be_watched_is_said() {
     in_memory("watch-forbidden", |cluster| {
         cluster.node("worker-1");
-        let proxy = cluster.proxy_for(Forbid("not you"), |_, path| {
+        let proxy = cluster.proxy_for(Refuse(403, "not you"), |_, path| {
             path.contains("watch=") && path.starts_with("/api/v1/nodes")
         });
         let status = cluster.maint(["status", "--all", "--watch"]);

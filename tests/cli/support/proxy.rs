@@ -56,8 +56,8 @@ pub(crate) enum Treatment {
     Keep,
     /// The server never sees it; this is the answer: a status code, and a `Retry-After` in seconds.
     Answer(u16, Option<u32>),
-    /// The server never sees it; the answer is a refusal with code 403 and this message.
-    Forbid(&'static str),
+    /// The server never sees it; the answer is a refusal with this code and message.
+    Refuse(u16, &'static str),
     /// The server never sees it; something on the way answers with this status code, in plain text.
     Foreign(u16),
     /// The server never sees it; the answer is a page at which somebody should log in, with status 200.
@@ -301,7 +301,7 @@ impl RequestHandler {
                 std::future::pending().await
             }
             Treatment::Answer(code, retry_after) => answer(code, retry_after, SAID),
-            Treatment::Forbid(message) => answer(403, None, message),
+            Treatment::Refuse(code, message) => answer(code, None, message),
             Treatment::Foreign(code) => plain_text(code, None),
             Treatment::Page => login_page(),
             Treatment::Keep => {

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::{at_work, briefly, with};
-use crate::support::Treatment::{Forbid, Keep, Pass};
+use crate::support::Treatment::{Keep, Pass, Refuse};
 use crate::support::{Cluster, LEASES, Plugin, Proxy, Run, ago, holder_of, on_both, on_one};
 
 /// Prints when it has started and, at the end, which signal it got.
@@ -237,7 +237,7 @@ fn because_its_credential_plugin_hangs() {
 #[test]
 fn to_a_lease_that_was_created_again() {
     on_one("lost-replaced", |cluster| {
-        let proxy = cluster.proxy_for(Forbid("not you"), |_, path| path.contains("watch="));
+        let proxy = cluster.proxy_for(Refuse(403, "not you"), |_, path| path.contains("watch="));
         for (short, holder, said) in [
             ("worker-1", "", "its Lease was deleted and created again\n"),
             (

@@ -1,0 +1,158 @@
+//! What a deletion that fails or is refused says, also to programs.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, fixture};
+use crate::races::{at_the_second, touch};
+use crate::support::{Proxy, Run, Treatment};
+
+fn data(run: &Run) -> Value {
+    serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run}"))
+}
+
+/// A proxy that treats the acquisition of a lock like this.
+fn locking(fixture: &Fixture, treatment: Treatment) -> Proxy {
+    fixture
+        .cluster
+        .proxy_for(treatment, |method, _| *method == Method::PATCH)
+}
+
+/// Deletes `web-1` with everything accepted that the report shows.
+fn deleting(fixture: &Fixture, proxy: &Proxy, words: &[&str]) -> Run {
+    let maint = fixture.force_delete("web-1", &["-m", "why", "--timeout=0"]);
+    maint.args(words).kubeconfig(&proxy.kubeconfig).run()
+}
+
+#[test]
+fn a_lock_that_somebody_takes_meanwhile_is_an_error_for_programs() {
+    fixture("taken-json", |fixture| {
+        fixture.harmless_pod("web-1");
+        fixture.cluster.released(&fixture.node);
+        let proxy = locking(fixture, Treatment::Keep);
+        let words = ["--accept-risk=none", "-m", "why", "-o", "json"];
+        let (run, kept) = proxy.holds_up(fixture.force_delete("web-1", &words));
+        let acquire = fixture.cluster.maint(["acquire", &fixture.node]);
+        acquire.holder("bob@laptop").succeeds();
+        assert_eq!(kept.passes(), 409);
+        let run = run.ends();
+        assert_eq!(run.code, 6, "{run}");
+        let error = &data(&run)["items"][0]["error"];
+        assert_eq!(error["code"], "Locked", "{run}");
+        let message = error["message"].as_str().expect("a message");
+        assert!(message.contains("is locked by bob@laptop"), "{run}");
+    });
+}
+
+#[test]
+fn a_refused_lock_is_the_risk_unread_whatever_its_code() {
+    fixture("refused-lock", |fixture| {
+        fixture.cluster.released(&fixture.node);
+        for code in [403] {
+            fixture.harmless_pod("web-1");
+            let proxy = locking(fixture, Treatment::Refuse(code, "not on Fridays"));
+            let run = deleting(fixture, &proxy, &["--accept-risk=none", "-o", "json"]);
+            assert_eq!(run.code, 6, "{run}");
+            let list = data(&run);
+            assert_eq!(list["acceptRisk"], "--accept-risk=unread", "{run}");
+            let error = &list["items"][0]["error"];
+            assert_eq!(error["code"], "NotConfirmed", "{run}");
+            assert!(
+                run.stderr.contains("not on Fridays; nothing was deleted"),
+                "{run}"
+            );
+            assert!(fixture.is_there("web-1"));
+
+            let run = deleting(fixture, &proxy, &["--accept-risk=unread"]);
+            let line = "is not locked during the deletion: ";
+            assert!(run.stderr.contains(line), "{run}");
+            assert!(!fixture.is_there("web-1"), "{run}");
+            let path = fixture.at("/apis/apps/v1", "replicasets/web-1");
+            fixture.cluster.delete(&path);
+        }
+    });
+}
+
+#[test]
+fn a_lock_without_an_answer_says_that_nothing_was_deleted() {
+    fixture("unknown-lock", |fixture| {
+        fixture.harmless_pod("web-1");
+        fixture.cluster.released(&fixture.node);
+        let proxy = locking(fixture, Treatment::Answer(500, None));
+        let words = [
+            "--accept-risk=none,unread",
+            "-o",
+            "json",
+            "--request-timeout=3s",
+        ];
+        let run = deleting(fixture, &proxy, &words);
+        assert_eq!(run.code, 1, "{run}");
+        let error = &data(&run)["items"][0]["error"];
+        assert_eq!(error["code"], "Unknown", "{run}");
+        let message = error["message"].as_str().expect("a message");
+        assert!(message.ends_with("; nothing was deleted"), "{run}");
+        assert!(run.stderr.contains(message), "{run}");
+        assert!(fixture.is_there("web-1"));
+    });
+}
+
+#[test]
+fn each_pod_has_an_outcome_or_an_error_after_one_that_changed() {
+    fixture("touched-json", |fixture| {
+        let (_proxy, run, kept) = at_the_second(fixture, &["--accept-risk=none", "-o", "json"]);
+        touch(fixture, "web-2");
+        assert_eq!(kept.passes(), 409);
+        let run = run.ends();
+        assert_eq!(run.code, 6, "{run}");
+        let items = &data(&run)["items"];
+        assert_eq!(items[0]["outcome"], "Deleted", "{run}");
+        let changed = json!({
+            "code": "Unsafe",
+            "message": "pod/web-2 changed after the check; nothing more was deleted",
+        });
+        assert_eq!(items[1]["error"], changed, "{run}");
+        assert_eq!(items[2]["error"]["code"], "OtherFailed", "{run}");
+    });
+}
+
+#[test]
+fn each_pod_has_an_outcome_or_an_error_after_one_that_disappeared() {
+    fixture("went-json", |fixture| {
+        let (_proxy, run, kept) = at_the_second(fixture, &["--accept-risk=none", "-o", "json"]);
+        let now = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
+        for pod in ["web-2", "web-3"] {
+            let path = fixture.pod_path(pod);
+            let gone = fixture.cluster.try_send("DELETE", &path, Some(&now));
+            gone.expect("it goes");
+        }
+        fixture.make_pod("web-2", &json!({}));
+        assert_eq!(kept.passes(), 409);
+        let run = run.ends();
+        assert_eq!(run.code, 6, "{run}");
+        let items = &data(&run)["items"];
+        assert_eq!(items[1]["error"]["code"], "Unsafe", "{run}");
+        assert_eq!(items[2]["outcome"], "WasGone", "{run}");
+    });
+}
+
+#[test]
+fn each_pod_has_an_outcome_or_an_error_after_a_refusal() {
+    fixture("refused-json", |fixture| {
+        for name in ["web-1", "web-2"] {
+            fixture.harmless_pod(name);
+        }
+        let refuse = Treatment::Refuse(403, "not on Fridays");
+        let proxy = fixture
+            .cluster
+            .proxy_for(refuse, |method, _| *method == Method::DELETE);
+        let run = deleting(
+            fixture,
+            &proxy,
+            &["pod/web-2", "--accept-risk=none", "-o", "json"],
+        );
+        assert_eq!(run.code, 1, "{run}");
+        let items = &data(&run)["items"];
+        assert_eq!(items[0]["error"]["code"], "Forbidden", "{run}");
+        assert_eq!(items[1]["error"]["code"], "OtherFailed", "{run}");
+    });
+}
