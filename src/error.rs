@@ -330,11 +330,11 @@ impl Failure {
     }
 }
 
-/// Whether the error is a missing right.
-pub(crate) fn is_forbidden(error: &Error) -> bool {
+/// Whether the server refuses the write to a Lease, such as for a missing right or by a webhook.
+pub(crate) fn is_refused_by_server(error: &Error) -> bool {
     match error {
         Error::MissingRight { .. } => true,
-        Error::Api(source) => source.is_forbidden(),
+        Error::Api(source) => source.is_refusal(),
         _ => false,
     }
 }

@@ -44,11 +44,12 @@ fn a_lock_that_somebody_takes_meanwhile_is_an_error_for_programs() {
     });
 }
 
+/// A missing right has the code 403, a policy without a reason 422, and a webhook without a code 400.
 #[test]
 fn a_refused_lock_is_the_risk_unread_whatever_its_code() {
     fixture("refused-lock", |fixture| {
         fixture.cluster.released(&fixture.node);
-        for code in [403] {
+        for code in [400, 403, 422] {
             fixture.harmless_pod("web-1");
             let proxy = locking(fixture, Treatment::Refuse(code, "not on Fridays"));
             let run = deleting(fixture, &proxy, &["--accept-risk=none", "-o", "json"]);

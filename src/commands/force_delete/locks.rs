@@ -14,7 +14,7 @@ use pod_safety::facts::{LockNeed, lasts_for_a_request};
 use super::context::Run;
 use super::progress::Progress;
 use super::read::Findings;
-use crate::error::{Failure, Kind, LockAfter, is_forbidden};
+use crate::error::{Failure, Kind, LockAfter, is_refused_by_server};
 use crate::run::interruption::Interruption;
 use crate::run::side_effects::SideEffects;
 use crate::words::force_deletion as words;
@@ -100,7 +100,7 @@ impl Run<'_> {
     fn unlocked(&self, node: &str, error: SetError) -> Result<(), Failure> {
         match error {
             SetError::Lock(Error::NodeNotFound(_)) => Ok(()),
-            SetError::Lock(error) if is_forbidden(&error) && self.args.accepts(UNREAD) => {
+            SetError::Lock(error) if is_refused_by_server(&error) && self.args.accepts(UNREAD) => {
                 self.session.terminal.warn(words::unlocked(node, &error));
                 Ok(())
             }

@@ -17,7 +17,7 @@ use super::deleted::Deleted;
 use super::progress::{Progress, code, other_failed};
 use super::read::{Findings, First, Key};
 use super::targets::Targets;
-use crate::error::{Failure, NothingFound, is_forbidden};
+use crate::error::{Failure, NothingFound, is_refused_by_server};
 use crate::exit::Code;
 use crate::output::error_code::ErrorCode;
 use crate::output::force_deletion::{ForceDeletion, ForceDeletionList};
@@ -243,7 +243,7 @@ impl Run<'_> {
         let error = match &failure {
             Failure::Reported(_) => return Err(failure),
             Failure::Lock(Error::Refused(refused)) => self.taken(findings, refused),
-            Failure::Lock(error) if is_forbidden(error) => {
+            Failure::Lock(error) if is_refused_by_server(error) => {
                 progress.to_accept = Some(UNREAD);
                 self.not_taken(findings, error)
             }

@@ -325,6 +325,14 @@ impl ApiError {
         self.is(StatusCode::TOO_MANY_REQUESTS)
     }
 
+    /// The server refuses the request, and would refuse it again: for a missing permission, by a policy or a
+    /// webhook, or because the request is invalid.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        let is_final = |code| matches!(code, 400..500) && !matches!(code, 401 | 409 | 429);
+        self.status().is_some_and(|status| is_final(status.code))
+    }
+
     /// How long the server asks to wait before a retry; zero if it does not.
     pub(crate) fn retry_after(&self) -> Duration {
         let seconds = self.status().and_then(|status| status.retry_after);
