@@ -44,7 +44,7 @@ pub(crate) enum ErrorCode {
     NotFound,
     /// The user lacks a permission.
     Forbidden,
-    /// An admission policy of the cluster refused the write.
+    /// An admission policy or webhook of the cluster refused the write.
     RefusedByPolicy,
     /// The credentials are missing or were not accepted.
     Unauthorized,
@@ -156,6 +156,7 @@ fn of_refusal(refusal: Refusal) -> ErrorCode {
 fn of_api(error: &ApiError) -> ErrorCode {
     match error {
         ApiError::Status(status) => match status.code {
+            _ if error.is_by_webhook() => ErrorCode::RefusedByPolicy,
             401 => ErrorCode::Unauthorized,
             403 if error.is_by_policy() => ErrorCode::RefusedByPolicy,
             403 => ErrorCode::Forbidden,

@@ -384,7 +384,7 @@ fn a_deletion_without_the_right_to_lock_names_the_risk() {
 fn without_the_right_to_see_attached_volumes_it_waits_for_the_pods() {
     in_memory("fence-volumes", |cluster| {
         let node = unreachable(cluster);
-        let proxy = cluster.proxy_for(Treatment::Forbid("not you"), |_, path| {
+        let proxy = cluster.proxy_for(Treatment::Refuse(403, "not you"), |_, path| {
             path.contains("/volumeattachments")
         });
         let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);

@@ -16,7 +16,7 @@ const LEVELS: [(&str, &str, &str); 5] = [
 
 /// The rules of the page by how they begin, each with a test that fails if it does not hold. Those of `safety` have a real
 /// API server, and those of `fencing` the real controllers too.
-const RULES: [(&str, &str); 64] = [
+const RULES: [(&str, &str); 65] = [
     (
         "It says why a pod does not end",
         "safety::why::a_pod_of_an_unreachable_node_waits_for_its_kubelet",
@@ -197,6 +197,10 @@ const RULES: [(&str, &str); 64] = [
     (
         "The holder is a name of the process",
         "safety::locks::a_second_run_of_the_same_person_keeps_off",
+    ),
+    (
+        "If the server refuses the lock",
+        "safety::failures::a_refused_lock_is_the_risk_unread_whatever_its_code",
     ),
     (
         "The lock lasts five minutes",

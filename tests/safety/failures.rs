@@ -157,3 +157,24 @@ fn each_pod_has_an_outcome_or_an_error_after_a_refusal() {
         assert_eq!(items[1]["error"]["code"], "OtherFailed", "{run}");
     });
 }
+
+/// A webhook chooses the code, so 404 and 409 say nothing about the object.
+#[test]
+fn a_refusal_by_a_webhook_is_one_whatever_its_code() {
+    fixture("webhook", |fixture| {
+        fixture.harmless_pod("web-1");
+        let refusal = "admission webhook \"guard.example.com\" denied the request: not on Fridays";
+        for code in [404, 409] {
+            let refuse = Treatment::Refuse(code, refusal);
+            let proxy = fixture
+                .cluster
+                .proxy_for(refuse, |method, _| *method == Method::DELETE);
+            let run = deleting(fixture, &proxy, &["--accept-risk=none", "-o", "json"]);
+            assert_eq!(run.code, 1, "{run}");
+            assert!(run.stderr.ends_with(&format!("): {refusal}\n")), "{run}");
+            let error = &data(&run)["items"][0]["error"];
+            assert_eq!(error["code"], "RefusedByPolicy", "{run}");
+            assert!(fixture.is_there("web-1"));
+        }
+    });
+}

@@ -163,6 +163,11 @@ impl Status {
         self.kind == "Status"
     }
 
+    /// An admission webhook refused the request, with a code of its choice. The text is that of Kubernetes.
+    pub(crate) fn is_by_webhook(&self) -> bool {
+        self.is_genuine() && self.message.starts_with("admission webhook \"")
+    }
+
     /// It is about the object of this name among `plural`.
     pub(crate) fn is_about(&self, plural: &str, name: &str) -> bool {
         self.is_genuine()
@@ -225,7 +230,7 @@ impl ApiError {
     /// other 404 counts, because any proxy can answer with one.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
-        self.is(StatusCode::NOT_FOUND)
+        self.is(StatusCode::NOT_FOUND) && !self.is_by_webhook()
     }
 
     /// The API server says that `namespace`, in which the object would be, does not exist. It says so
@@ -296,14 +301,6 @@ impl ApiError {
             .is_some_and(|status| status.message.contains("ValidatingAdmissionPolicy '"))
     }
 
-    /// An admission webhook refuses it. Most do so with 403. The text is that of Kubernetes' admission plugin.
-    fn is_by_webhook(&self) -> bool {
-        self.status().is_some_and(|status| {
-            let refusal = status.message.split_once("admission webhook \"");
-            refusal.is_some_and(|(_, rest)| rest.contains("\" denied the request"))
-        })
-    }
-
     /// The server says that the user lacks this permission, and not that a quota, a policy or a webhook refuses.
     #[must_use]
     pub fn is_missing_right(&self) -> bool {
@@ -316,7 +313,13 @@ impl ApiError {
     /// The object has changed, or exists already.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
-        self.is(StatusCode::CONFLICT)
+        self.is(StatusCode::CONFLICT) && !self.is_by_webhook()
+    }
+
+    /// An admission webhook refused it. The code is the webhook's choice, so it says nothing about the object.
+    #[must_use]
+    pub fn is_by_webhook(&self) -> bool {
+        self.status().is_some_and(Status::is_by_webhook)
     }
 
     /// The server is overloaded and did not process the request.
@@ -330,7 +333,7 @@ impl ApiError {
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         let is_final = |code| matches!(code, 400..500) && !matches!(code, 401 | 409 | 429);
-        self.status().is_some_and(|status| is_final(status.code))
+        self.is_by_webhook() || self.status().is_some_and(|status| is_final(status.code))
     }
 
     /// How long the server asks to wait before a retry; zero if it does not.
@@ -493,6 +496,25 @@ mod tests {
             assert_eq!(error.policy_code(), code, "{reason}");
             assert_eq!(right(error), verb, "{reason}");
         }
+    }
+
+    #[test]
+    fn the_code_of_a_webhook_says_nothing_about_the_object() {
+        let refused = |code: StatusCode, message: &str| {
+            let body = format!(r#"{{"kind":"Status","message":"{message}"}}"#);
+            ApiError::Status(Box::new(Status::read(code, None, body.as_bytes())))
+        };
+        let webhook = r#"admission webhook \"guard.example.com\" denied the request: no"#;
+        for code in [StatusCode::NOT_FOUND, StatusCode::CONFLICT] {
+            let error = refused(code, webhook);
+            assert!(!error.is_not_found() && !error.is_conflict(), "{error}");
+            assert!(
+                error.is_refusal() && !error.leaves_writes_unknown(),
+                "{error}"
+            );
+        }
+        assert!(refused(StatusCode::NOT_FOUND, "gone").is_not_found());
+        assert!(refused(StatusCode::CONFLICT, "changed").is_conflict());
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl<'c> ResponseCheck<'c> {
     /// The error for this answer with `body`, if its code is not a success.
     ///
     /// A refusal is a `Status`. A `Status` about a missing object names the object that the request asked
-    /// for. Too many requests and server failures are accepted from any sender, because they prove
+    /// for, unless an admission webhook refuses with that code. Too many requests and server failures are accepted from any sender, because they prove
     /// nothing about the object.
     pub(crate) fn refusal(&self, body: &[u8]) -> ApiError {
         let in_json = self.is_protobuf().then(|| status_as_json(body)).flatten();
@@ -148,7 +148,7 @@ impl<'c> ResponseCheck<'c> {
             StatusCode::NOT_FOUND if bugs::active(Bug::Any404AsProof) => true,
             StatusCode::NOT_FOUND => {
                 let target = RequestTarget::of(&self.call.path);
-                target.is_some_and(|target| target.is_missing(&status))
+                status.is_by_webhook() || target.is_some_and(|target| target.is_missing(&status))
             }
             code => code.is_client_error() && status.is_genuine(),
         };

@@ -1,6 +1,6 @@
 //! Deletion of pods and Nodes: of exactly what was read.
 
-use http::{Method, StatusCode};
+use http::Method;
 use maintenance_lease::protocol::Instant;
 use maintenance_lease::{ApiError, Call, escape};
 use serde::Deserialize;
@@ -109,7 +109,7 @@ impl Reader {
         match self.requests().call(&call).await {
             Ok(answer) => accepted(&answer),
             Err(error) if error.is_not_found() => Ok(Deletion::AlreadyGone),
-            Err(error) if error.is(StatusCode::CONFLICT) => Ok(Deletion::Changed),
+            Err(error) if error.is_conflict() => Ok(Deletion::Changed),
             Err(error) => Err(error),
         }
     }
