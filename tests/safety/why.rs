@@ -418,3 +418,18 @@ fn a_pod_that_nothing_hinders_is_said_to_be_well() {
         assert_eq!(run.code, 2, "{run}");
     });
 }
+
+#[test]
+fn a_claim_that_does_not_exist_is_not_explained_further() {
+    fixture("why-no-claim", |fixture| {
+        let mut spec = using("nope");
+        spec["nodeName"] = Value::Null;
+        fixture.make_pod("web-1", &json!({"spec": spec}));
+        fixture.report("web-1", &json!({"phase": "Pending"}));
+        let run = fixture.why(&["pod/web-1"]);
+        assert!(run.stdout.contains("Its pvc/nope does not exist."), "{run}");
+        let next = format!("kubectl get pvc -n {}\n", fixture.namespace);
+        assert!(run.stdout.contains(&next), "{run}");
+        assert!(!run.stdout.contains("why pvc/nope"), "{run}");
+    });
+}

@@ -289,9 +289,10 @@ impl Commands<'_> {
                 }
             }
             Reason::AttachFailed { .. } => self.describe(),
-            Reason::ClaimMissing { claim }
-            | Reason::ClaimUnbound { claim }
-            | Reason::ClaimEnding { claim } => self.why(&format!("pvc/{claim}")),
+            Reason::ClaimMissing { .. } => self.kubectl("get pvc", "see which claims exist"),
+            Reason::ClaimUnbound { claim } | Reason::ClaimEnding { claim } => {
+                self.why(&format!("pvc/{claim}"));
+            }
             Reason::VolumeLost { volume } => {
                 let command = self
                     .program
