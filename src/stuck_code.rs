@@ -127,6 +127,8 @@ pub(crate) enum StuckCode {
     FinalizersRemaining,
     /// Kubernetes has not reported yet what is left in the namespace.
     Unreported,
+    /// Kubernetes has reported that nothing is left in the namespace, and checks again.
+    NothingReported,
     /// The set of the pod has fewer members.
     OutsideSet,
     /// Other members of the set must be ready first.
@@ -189,6 +191,7 @@ impl From<&Reason> for StuckCode {
             Reason::Left { .. } => Self::ContentRemaining,
             Reason::ContentFinalizer { .. } => Self::FinalizersRemaining,
             Reason::Unreported => Self::Unreported,
+            Reason::NothingReported => Self::NothingReported,
             Reason::OutsideSet { .. } => Self::OutsideSet,
             Reason::InOrder { .. } => Self::OrderedReady,
             Reason::NotCreated { .. } => Self::NotCreated,

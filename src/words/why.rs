@@ -211,6 +211,10 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
             self::finalizer(finalizer, &format!(" is on {count} {objects} in it"))
         }
         Reason::Unreported => "The namespace controller has not reported on it yet.".to_owned(),
+        Reason::NothingReported => {
+            "The namespace controller reports no problem and nothing left in it. It checks again by itself."
+                .to_owned()
+        }
         Reason::OutsideSet {
             owner,
             first,

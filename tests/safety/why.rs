@@ -433,3 +433,38 @@ fn a_claim_that_does_not_exist_is_not_explained_further() {
         assert!(!run.stdout.contains("why pvc/nope"), "{run}");
     });
 }
+
+/// The controller sets its conditions before the pods have ended.
+#[test]
+fn the_pods_of_a_namespace_are_found_although_its_conditions_say_nothing() {
+    fixture("why-namespace", |fixture| {
+        fixture.make_pod("web-1", &json!({}));
+        let path = format!("/api/v1/namespaces/{}", fixture.namespace);
+        fixture.cluster.delete(&path);
+        let namespace = format!("namespace/{}", fixture.namespace);
+        assert_eq!(fixture.codes(&namespace), ["Unreported"]);
+        let kinds = [
+            "NamespaceDeletionDiscoveryFailure",
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "NamespaceDeletionContentFailure",
+            "NamespaceContentRemaining",
+            "NamespaceFinalizersRemaining",
+        ];
+        let conditions = kinds.map(|kind| json!({"type": kind, "status": "False"}));
+        let status = json!({"status": {"conditions": conditions}});
+        fixture.cluster.patch(&format!("{path}/status"), &status);
+        let run = fixture.why(&[&namespace]);
+        assert!(
+            run.stdout.contains("Still in it: pods (1: web-1)."),
+            "{run}"
+        );
+        let next = format!("why pod/web-1 -n {}\n", fixture.namespace);
+        assert!(run.stdout.contains(&next), "{run}");
+        let now = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
+        let gone = fixture
+            .cluster
+            .try_send("DELETE", &fixture.pod_path("web-1"), Some(&now));
+        gone.expect("it goes");
+        assert_eq!(fixture.codes(&namespace), ["NothingReported"]);
+    });
+}

@@ -367,6 +367,7 @@ impl Commands<'_> {
             }
             Reason::ContentFinalizer { .. }
             | Reason::Unreported
+            | Reason::NothingReported
             | Reason::Evicted { .. }
             | Reason::NeverEvicted
             | Reason::Unevicted => {}

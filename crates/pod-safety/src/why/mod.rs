@@ -245,6 +245,8 @@ pub enum Reason {
     },
     /// The namespace controller has reported nothing yet.
     Unreported,
+    /// The namespace controller has reported that nothing is left, and nothing was found.
+    NothingReported,
     /// A StatefulSet has no pod of this number.
     OutsideSet {
         /// The set, as `StatefulSet/web`.

@@ -19,6 +19,15 @@ const FINALIZERS: (&str, &str) = (
 /// What follows each count in both.
 const INSTANCES: &str = " resource instances";
 
+/// All conditions by which the namespace controller reports.
+const CONDITIONS: [&str; 5] = [
+    "NamespaceDeletionDiscoveryFailure",
+    "NamespaceDeletionGroupVersionParsingFailure",
+    "NamespaceDeletionContentFailure",
+    "NamespaceContentRemaining",
+    "NamespaceFinalizersRemaining",
+];
+
 /// The finalizer of the namespace controller itself, which it removes last.
 const OWN: &str = "kubernetes";
 
@@ -36,7 +45,9 @@ pub struct NamespaceEvidence {
 pub fn named(namespace: &Namespace) -> Vec<&'static str> {
     let left = counted(namespace, "NamespaceContentRemaining", LEFT).unwrap_or_default();
     let explained = ["pods", "persistentvolumeclaims"];
-    let is_left = |kind: &&str| left.iter().any(|(resource, _)| resource == kind);
+    let reports_nothing = reports_nothing(namespace);
+    let is_left =
+        |kind: &&str| reports_nothing || left.iter().any(|(resource, _)| resource == kind);
     explained.into_iter().filter(is_left).collect()
 }
 
@@ -56,6 +67,17 @@ pub fn diagnose_namespace(evidence: &NamespaceEvidence, now: Now) -> Diagnosis {
         found.extend(quoted(namespace, condition));
     }
     match counted(namespace, "NamespaceContentRemaining", LEFT) {
+        Some(_) if reports_nothing(namespace) => {
+            for (kind, names) in &evidence.names {
+                let names = found.known(kind, names).filter(|names| !names.is_empty());
+                let left = names.map(|names| Reason::Left {
+                    resource: (*kind).to_owned(),
+                    count: names.len() as u64,
+                    names: names.clone(),
+                });
+                found.extend(left);
+            }
+        }
         Some(left) => {
             for (resource, count) in left {
                 let names = evidence.names.iter().find(|(kind, _)| *kind == resource);
@@ -92,9 +114,24 @@ pub fn diagnose_namespace(evidence: &NamespaceEvidence, now: Now) -> Diagnosis {
     let own = Finalizer::all(&namespace.metadata).map(Reason::Finalizer);
     found.extend(own);
     if found.reasons.is_empty() {
-        found.push(Reason::Unreported);
+        found.push(match reports_nothing(namespace) {
+            true => Reason::NothingReported,
+            false => Reason::Unreported,
+        });
     }
     found
+}
+
+/// Whether the controller has reported, and its conditions say that nothing is wrong or left. It sets them before
+/// the pods have ended, so something may still be left.
+fn reports_nothing(namespace: &Namespace) -> bool {
+    let status = namespace.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_ref());
+    let conditions = conditions.into_iter().flatten();
+    let mut reported = conditions
+        .filter(|one| CONDITIONS.contains(&&*one.type_))
+        .peekable();
+    reported.peek().is_some() && reported.all(|one| one.status != "True")
 }
 
 /// The message of a condition that is True.
@@ -189,6 +226,36 @@ mod tests {
                 },
             ]
         );
+    }
+
+    #[test]
+    fn conditions_that_report_nothing_do_not_prove_that_nothing_is_left() {
+        let diagnosed = |status: &str, pods: &[&str]| {
+            let conditions = CONDITIONS.map(|kind| json!({"type": kind, "status": status}));
+            let namespace = json!({
+                "metadata": {"name": "shop", "deletionTimestamp": "1970-01-01T00:00:00Z"},
+                "status": {"conditions": conditions},
+            });
+            let namespace: Namespace = serde_json::from_value(namespace).expect("a namespace");
+            let kinds = named(&namespace);
+            let pods = pods.iter().map(|&name| name.to_owned()).collect();
+            let names = vec![("pods", Known::Yes(pods))];
+            let evidence = NamespaceEvidence { namespace, names };
+            let found = diagnose_namespace(&evidence, Now::at(Instant::from_micros(9)));
+            (kinds, found.reasons)
+        };
+        let read = vec!["pods", "persistentvolumeclaims"];
+        let left = Reason::Left {
+            resource: "pods".to_owned(),
+            count: 1,
+            names: vec!["web-0".to_owned()],
+        };
+        assert_eq!(diagnosed("False", &["web-0"]), (read.clone(), vec![left]));
+        let nothing = vec![Reason::NothingReported];
+        assert_eq!(diagnosed("False", &[]), (read, nothing));
+        let message = String::new();
+        let quoted = Reason::Content { message };
+        assert!(diagnosed("True", &["web-0"]).1.contains(&quoted));
     }
 
     #[test]
