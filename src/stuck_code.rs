@@ -103,6 +103,8 @@ pub(crate) enum StuckCode {
     ClaimTerminating,
     /// The volume of the claim no longer exists.
     VolumeLost,
+    /// The claim names a volume that does not exist.
+    VolumeMissing,
     /// A container waits.
     ContainerWaiting,
     /// A PodDisruptionBudget allows no eviction.
@@ -179,6 +181,7 @@ impl From<&Reason> for StuckCode {
             Reason::ClaimUnbound { .. } => Self::ClaimUnbound,
             Reason::ClaimEnding { .. } => Self::ClaimTerminating,
             Reason::VolumeLost { .. } => Self::VolumeLost,
+            Reason::VolumeMissing { .. } => Self::VolumeMissing,
             Reason::Container { .. } => Self::ContainerWaiting,
             Reason::Eviction(_) => Self::DisruptionBudget,
             Reason::UsedBy { .. } => Self::InUse,

@@ -153,6 +153,9 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
         Reason::ClaimUnbound { claim } => format!("Its pvc/{} has no volume yet.", escape(claim)),
         Reason::ClaimEnding { claim } => format!("Its pvc/{} is being deleted.", escape(claim)),
         Reason::VolumeLost { volume } => format!("Volume {} no longer exists.", escape(volume)),
+        Reason::VolumeMissing { volume } => {
+            format!("Volume {} does not exist.", escape(volume))
+        }
         Reason::Container {
             name,
             reason,

@@ -468,3 +468,38 @@ fn the_pods_of_a_namespace_are_found_although_its_conditions_say_nothing() {
         assert_eq!(fixture.codes(&namespace), ["NothingReported"]);
     });
 }
+
+#[test]
+fn a_volume_that_never_existed_is_not_called_lost() {
+    fixture("why-no-volume", |fixture| {
+        let claims = fixture.at("/api/v1", "persistentvolumeclaims");
+        let claim = json!({
+            "metadata": {"name": "data"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+                "storageClassName": "none",
+                "volumeName": "nope",
+            },
+        });
+        fixture.cluster.create(&claims, &claim);
+        let mut spec = using("data");
+        spec["nodeName"] = Value::Null;
+        fixture.make_pod("web-1", &json!({"spec": spec}));
+        fixture.report("web-1", &json!({"phase": "Pending"}));
+        for object in ["pvc/data", "pod/web-1"] {
+            let run = fixture.why(&[object]);
+            assert!(run.stdout.contains("Volume nope does not exist."), "{run}");
+            assert!(run.stdout.contains("kubectl get pv\n"), "{run}");
+        }
+        let bound =
+            json!({"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}});
+        fixture.cluster.patch(&format!("{claims}/data"), &bound);
+        assert_eq!(fixture.codes("pvc/data"), ["VolumeLost"]);
+        assert!(
+            fixture
+                .codes("pod/web-1")
+                .contains(&"VolumeLost".to_owned())
+        );
+    });
+}

@@ -299,6 +299,10 @@ impl Commands<'_> {
                     .kubectl(format_args!("get pv {}", for_shell(volume)));
                 self.add(CommandRisk::Look, command, "check whether it is back");
             }
+            Reason::VolumeMissing { .. } => {
+                let command = self.program.kubectl("get pv");
+                self.add(CommandRisk::Look, command, "see which volumes exist");
+            }
             Reason::Eviction(_) => self.kubectl(
                 "get pdb",
                 "see the budgets, and wait until more pods are healthy",

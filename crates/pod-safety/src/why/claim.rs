@@ -14,6 +14,9 @@ use crate::wire::instant;
 /// (`AnnSelectedNode`).
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
+/// On a claim that was bound to its volume (`AnnBindCompleted`).
+const BOUND: &str = "pv.kubernetes.io/bind-completed";
+
 /// The provisioner of a class whose volumes are created by hand.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
@@ -142,9 +145,7 @@ fn pending(found: &mut Diagnosis, evidence: &ClaimEvidence) {
         });
         let own = evidence.claim.metadata.namespace.as_deref();
         match (volume, owner.flatten()) {
-            (Some(None), _) => found.push(Reason::VolumeLost {
-                volume: name.to_owned(),
-            }),
+            (Some(None), _) => found.push(without_volume(&evidence.claim, name)),
             (_, Some((namespace, claim)))
                 if Some(&*namespace) != own || claim != evidence.name() =>
             {
@@ -181,6 +182,16 @@ fn pending(found: &mut Diagnosis, evidence: &ClaimEvidence) {
     }
     let warning = found.known("events", &evidence.warning);
     found.extend(warning.and_then(Clone::clone));
+}
+
+/// The reason of a claim whose `volume` does not exist.
+pub(super) fn without_volume(claim: &PersistentVolumeClaim, volume: &str) -> Reason {
+    let annotations = claim.metadata.annotations.as_ref();
+    let volume = volume.to_owned();
+    match annotations.is_some_and(|all| all.contains_key(BOUND)) {
+        true => Reason::VolumeLost { volume },
+        false => Reason::VolumeMissing { volume },
+    }
 }
 
 /// The pods that use the claim and wait for a node.
@@ -288,18 +299,24 @@ mod tests {
         assert_eq!(of_class(late), [Reason::FirstConsumer { pods: vec![] }]);
         assert_eq!(diagnosed(claim(json!({})), |_| {}), [Reason::NoVolume]);
 
+        let naming = || claim(json!({"volumeName": "pv-1"}));
         let of_volume = |volume: Option<Value>| {
-            diagnosed(claim(json!({"volumeName": "pv-1"})), |evidence| {
+            diagnosed(naming(), |evidence| {
                 evidence.volume = Known::Yes(volume.map(read));
             })
         };
         let volume = "pv-1".to_owned();
-        assert_eq!(
-            of_volume(None),
-            [Reason::VolumeLost {
-                volume: volume.clone()
-            }]
-        );
+        let missing = Reason::VolumeMissing {
+            volume: volume.clone(),
+        };
+        assert_eq!(of_volume(None), [missing]);
+        let mut bound = naming();
+        bound["metadata"]["annotations"] = json!({BOUND: "yes"});
+        let lost = Reason::VolumeLost {
+            volume: volume.clone(),
+        };
+        let reasons = diagnosed(bound, |evidence| evidence.volume = Known::Yes(None));
+        assert_eq!(reasons, [lost]);
         let bound_to =
             |name| Some(json!({"spec": {"claimRef": {"namespace": "shop", "name": name}}}));
         assert_eq!(of_volume(bound_to("data")), []);

@@ -182,6 +182,11 @@ pub enum Reason {
         /// The PersistentVolume.
         volume: String,
     },
+    /// The claim names a volume that it was never bound to, and that does not exist.
+    VolumeMissing {
+        /// The PersistentVolume.
+        volume: String,
+    },
     /// A container does not start, or does not stay up, in the kubelet's words.
     Container {
         /// Its name.

@@ -9,6 +9,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use maintenance_lease::protocol::Now;
 
+use super::claim::without_volume;
 use super::taint_eviction::taint_eviction;
 use super::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, waiting};
 use crate::controller::{Kind, controller, shown_as};
@@ -287,9 +288,11 @@ fn volumes(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
             Some(Some(volume)) if node_name(&evidence.pod).is_empty() => {
                 affinity(found, evidence, claim, volume);
             }
-            Some(None) => found.push(Reason::VolumeLost {
-                volume: name.to_owned(),
-            }),
+            Some(None) => {
+                let claim = evidence.claims.get(claim).and_then(Known::value);
+                let claim = claim.and_then(Option::as_ref);
+                found.extend(claim.map(|claim| without_volume(claim, name)));
+            }
             _ => {}
         }
     }
