@@ -336,14 +336,16 @@ pub(crate) fn nothing_found(nothing: &NothingFound, program: &Program) -> (Strin
             namespace: Some(namespace),
             object,
         } => {
-            let hint = object.starts_with("pod/").then(|| find_pod(namespace));
+            let hint = object
+                .starts_with("pod/")
+                .then(|| find_pod(namespace, program));
             return (format!("{object} in namespace {namespace}"), hint);
         }
         NothingFound::Object { object, .. } => object.clone(),
         NothingFound::Pod { namespace, name } => {
             return (
                 format!("pod/{name} in namespace {namespace}"),
-                Some(find_pod(namespace)),
+                Some(find_pod(namespace, program)),
             );
         }
         NothingFound::Pods {
@@ -355,8 +357,8 @@ pub(crate) fn nothing_found(nothing: &NothingFound, program: &Program) -> (Strin
 }
 
 /// How to find a pod that is not in this namespace. Few pods are in the default namespace on purpose.
-fn find_pod(namespace: &str) -> String {
-    let find = "find it with `kubectl get pods -A`";
+fn find_pod(namespace: &str, program: &Program) -> String {
+    let find = format!("find it with `{}`", program.kubectl("get pods -A"));
     match namespace {
         "default" => format!("give the namespace with -n; {find}"),
         _ => format!("if it is in another namespace, {find}"),

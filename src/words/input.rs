@@ -50,7 +50,9 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                 true => "a node name must not be empty".to_owned(),
                 false => format!("\"{}\" is not a valid node name", shown(name)),
             },
-            program.unquoted_reason(std::slice::from_ref(name)).unwrap_or_else(|| NODE_NAMES.to_owned()),
+            program
+                .unquoted_reason(std::slice::from_ref(name))
+                .unwrap_or_else(|| NODE_NAMES.to_owned()),
         ),
         InputError::NodeNames(names) => both(
             format!("\"{}\" is not a valid node name", shown(names)),
@@ -191,9 +193,10 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                 }
             },
         ),
-        InputError::MissingName { kind } => {
-            both(format!("missing NAME after {kind}"), format!("use {kind}/NAME"))
-        }
+        InputError::MissingName { kind } => both(
+            format!("missing NAME after {kind}"),
+            format!("use {kind}/NAME"),
+        ),
         InputError::NoTargets => both(
             "no pod or node given",
             "give pod/NAME, node/NAME or -l SELECTOR",
@@ -218,9 +221,14 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             format!("`why` does not explain {}", shown(typed)),
             match node_of(typed) {
                 Some(node) => format!(
-                    "show what is stuck there with `{}`, or its lock and health with `{}`", program.run(format_args!("status --pods {node}")), program.run(format_args!("describe {node}"))),
-                None => "use pod/NAME, pvc/NAME or namespace/NAME; list its pods with `kubectl get pods`"
-                    .to_owned(),
+                    "show what is stuck there with `{}`, or its lock and health with `{}`",
+                    program.run(format_args!("status --pods {node}")),
+                    program.run(format_args!("describe {node}"))
+                ),
+                None => format!(
+                    "use pod/NAME, pvc/NAME or namespace/NAME; list its pods with `{}`",
+                    program.kubectl("get pods")
+                ),
             },
         ),
         InputError::NotOneObject => both(

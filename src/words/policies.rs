@@ -10,9 +10,9 @@ use super::request::RequestContext;
 use crate::error::Verb;
 use crate::text::escape;
 
-/// The line of kubectl that switches the policies off. The README and docs/policies.md have it too.
+/// The command of kubectl that switches the policies off. The README and docs/policies.md have it too.
 const SWITCH_OFF: &str =
-    "kubectl delete validatingadmissionpolicybinding kubectl-maint-leases kubectl-maint-nodes";
+    "delete validatingadmissionpolicybinding kubectl-maint-leases kubectl-maint-nodes";
 
 /// The line about a policy whose mode was set.
 pub(crate) fn mode_set(policy: &str, before: Option<Enforcement>, after: Enforcement) -> String {
@@ -181,8 +181,9 @@ pub(crate) fn refusal(refusal: &Refusal, program: &Program) -> (String, String) 
             ),
             format!(
                 "change it with that tool (`{}` prints the objects). To switch the policies \
-                 off now: `{SWITCH_OFF}`",
-                program.run("install -o yaml")
+                 off now: `{}`",
+                program.run("install -o yaml"),
+                program.kubectl(SWITCH_OFF)
             ),
         ),
         Refusal::Conflict { object, error } => (
@@ -191,9 +192,9 @@ pub(crate) fn refusal(refusal: &Refusal, program: &Program) -> (String, String) 
                 escape(&error.to_string())
             ),
             format!(
-                "to overwrite those changes: `{} | kubectl apply --server-side \
-                 --force-conflicts -f -`, then set the mode again",
-                program.run("install -o yaml")
+                "to overwrite those changes: `{} | {}`, then set the mode again",
+                program.run("install -o yaml"),
+                program.kubectl("apply --server-side --force-conflicts -f -")
             ),
         ),
         Refusal::StillEnforced(error) => (
@@ -201,9 +202,10 @@ pub(crate) fn refusal(refusal: &Refusal, program: &Program) -> (String, String) 
                 "the mode was changed, but the server still refuses writes that break a rule: {}",
                 escape(&error.to_string())
             ),
-            "check whether another tool changes or creates the bindings, with `kubectl get \
-             validatingadmissionpolicybinding`"
-                .to_owned(),
+            format!(
+                "check whether another tool changes or creates the bindings, with `{}`",
+                program.kubectl("get validatingadmissionpolicybinding")
+            ),
         ),
         Refusal::NotEnforced => (
             "the policies are in deny mode, but the server still admits writes that break a rule"

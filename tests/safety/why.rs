@@ -503,3 +503,23 @@ fn a_volume_that_never_existed_is_not_called_lost() {
         );
     });
 }
+
+#[test]
+fn hints_with_kubectl_ask_the_same_cluster() {
+    fixture("why-context", |fixture| {
+        let context = ["--context", "admin"];
+        for (object, hint) in [
+            (
+                "pod/none-such",
+                "find it with `kubectl get pods -A --context admin`\n",
+            ),
+            (
+                "service/web",
+                "list its pods with `kubectl get pods --context admin`\n",
+            ),
+        ] {
+            let run = fixture.cluster.maint(["why", object]).args(context).run();
+            assert!(run.stderr.ends_with(hint), "{run}");
+        }
+    });
+}

@@ -97,7 +97,10 @@ pub(crate) fn still_not_back(
             let namespace = first.map_or("", |(pod, _)| &pod.namespace);
             let namespace = for_shell(namespace);
             format!(
-                "see why with `kubectl get events -n {namespace} --field-selector=type=Warning`"
+                "see why with `{}`",
+                program.kubectl(format_args!(
+                    "get events -n {namespace} --field-selector=type=Warning"
+                ))
             )
         }
     };
