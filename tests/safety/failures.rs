@@ -158,6 +158,32 @@ fn each_pod_has_an_outcome_or_an_error_after_a_refusal() {
     });
 }
 
+#[test]
+fn a_pod_that_somebody_else_force_deletes_meanwhile_is_listed_once() {
+    fixture("held-json", |fixture| {
+        let set = fixture.replica_set("web");
+        let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
+        fixture.ended_pod("web-1", Some(&set), &kept);
+        let proxy = fixture.cluster.proxy_for(Treatment::Keep, |method, path| {
+            *method == Method::POST && path.contains("/leases")
+        });
+        let words = ["--accept-risk=none", "-m", "why", "-o", "json"];
+        let (run, kept) = proxy.holds_up(fixture.force_delete("web-1", &words));
+        let now = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
+        let path = fixture.pod_path("web-1");
+        let deleted = fixture.cluster.try_send("DELETE", &path, Some(&now));
+        deleted.expect("it is deleted");
+        assert_eq!(kept.passes(), 201);
+        let run = run.ends();
+        assert_eq!(run.code, 4, "{run}");
+        let items = &data(&run)["items"];
+        assert_eq!(items[0]["outcome"], "StillHeldByFinalizer", "{run}");
+        assert_eq!(items[1], Value::Null, "{run}");
+        let free = json!({"metadata": {"finalizers": null}});
+        fixture.cluster.patch(&path, &free);
+    });
+}
+
 /// A webhook chooses the code, so 404 and 409 say nothing about the object.
 #[test]
 fn a_refusal_by_a_webhook_is_one_whatever_its_code() {

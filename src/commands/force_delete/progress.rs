@@ -51,7 +51,7 @@ impl Progress {
         self.deleted.extend(gone.into_values().map(Deleted::gone));
     }
 
-    /// Nothing more is deleted, because of `target`, or because of all if that is `None`.
+    /// Nothing more is deleted, because of `error`. `None`: it is not about one target.
     pub(super) fn stop(&mut self, target: Option<&DeletionTarget>, error: ItemError) {
         self.stopped = Some(match target {
             Some(target) => {

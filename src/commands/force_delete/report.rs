@@ -84,7 +84,10 @@ impl Run<'_> {
     fn show_data(&self, reports: &[Report], progress: &Progress) -> Result<(), Failure> {
         let deleted = progress.deleted.iter();
         let held = deleted.clone().filter(|one| one.was_held());
-        let items: Vec<&Report> = reports.iter().chain(held.map(|one| &one.report)).collect();
+        // Some were force-deleted by somebody else after the report.
+        let is_new = |held: &&Report| reports.iter().all(|one| one.target.uid != held.target.uid);
+        let held = held.map(|one| &one.report).filter(is_new);
+        let items: Vec<&Report> = reports.iter().chain(held).collect();
         let outcomes = deleted.map(|deleted| (&deleted.report.target, &deleted.outcome));
         let list = ForceDeletionList::new(
             &items,
