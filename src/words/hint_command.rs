@@ -67,13 +67,39 @@ const REPEATED: [&str; 15] = [
 /// kubectl's words for the kind of a Node.
 pub(crate) const NODE_KINDS: [&str; 3] = ["node", "nodes", "no"];
 
+/// The words of an instruction to run the same command, perhaps with something added.
+struct Phrases {
+    run: &'static str,
+    /// What precedes all but the first.
+    by: &'static str,
+    run_again: &'static str,
+    name: &'static str,
+    add: &'static str,
+}
+
+const MANNER: Phrases = Phrases {
+    run: "with",
+    by: "by ",
+    run_again: "running the command again",
+    name: "naming",
+    add: "adding",
+};
+
+const ORDER: Phrases = Phrases {
+    run: "run",
+    by: "",
+    run_again: "run the command again",
+    name: "name",
+    add: "add",
+};
+
 /// How this program was run, for the next command.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
     connection: String,
     holder: String,
-    /// The flag for another holder than the one that was used, after a space.
-    new_holder: String,
+    /// Whether that is another holder than the one that was used.
+    is_other_holder: bool,
     verb: String,
     /// Whether options were typed that [`Self::same_command`] leaves out.
     has_more: bool,
@@ -106,7 +132,7 @@ impl Program {
         Self {
             connection: connection.collect(),
             holder: option(matches, "holder", "--holder").unwrap_or_default(),
-            new_holder: String::new(),
+            is_other_holder: false,
             verb: verb.to_owned(),
             has_more: has_more(matches, typed),
             is_narrowed: false,
@@ -155,10 +181,9 @@ impl Program {
 
     /// The same, run by `holder`.
     pub(crate) fn as_holder(&self, holder: &str) -> Self {
-        let flag = format!(" --holder {}", for_shell(holder));
         Self {
-            holder: flag.clone(),
-            new_holder: flag,
+            holder: format!(" --holder {}", for_shell(holder)),
+            is_other_holder: true,
             ..self.clone()
         }
     }
@@ -178,47 +203,38 @@ impl Program {
     /// How to do something by the same verb with `flag`, such as "with `…`". If that command would lack other options that
     /// were typed, it says only what to add.
     pub(crate) fn with(&self, flag: &str) -> String {
-        let flags = self.flags(flag);
-        let only = self.only();
-        match (self.has_more, &*flags) {
-            (false, _) => format!("with `{}`", self.same_command(flag)),
-            (true, "") => match only {
-                None => "by running the command again".to_owned(),
-                Some(nodes) => format!("by running the command again for {nodes} only"),
-            },
-            (true, flags) => match only {
-                None => format!("by adding `{flags}`"),
-                Some(nodes) => format!("by naming only {nodes} and adding `{flags}`"),
-            },
-        }
+        self.instruction(flag, &MANNER)
     }
 
     /// The same as an order, such as "run `…`".
     pub(crate) fn run_with(&self, flag: &str) -> String {
-        let flags = self.flags(flag);
-        let only = self.only();
-        match (self.has_more, &*flags) {
-            (false, _) => format!("run `{}`", self.same_command(flag)),
-            (true, "") => match only {
-                None => "run the command again".to_owned(),
-                Some(nodes) => format!("run the command again for {nodes} only"),
-            },
-            (true, flags) => match only {
-                None => format!("add `{flags}`"),
-                Some(nodes) => format!("name only {nodes} and add `{flags}`"),
-            },
+        self.instruction(flag, &ORDER)
+    }
+
+    fn instruction(&self, flag: &str, phrases: &Phrases) -> String {
+        let Phrases {
+            run,
+            by,
+            run_again,
+            name,
+            add,
+        } = phrases;
+        if !self.has_more {
+            return format!("{run} `{}`", self.same_command(flag));
         }
-    }
-
-    /// The nodes, if these are only some of those that were named.
-    fn only(&self) -> Option<&str> {
-        self.is_narrowed.then(|| self.nodes("these nodes"))
-    }
-
-    /// `flag`, and the one for a new holder.
-    fn flags(&self, flag: &str) -> String {
-        let flags = format!("{flag}{}", self.new_holder);
-        flags.trim().to_owned()
+        let holder = if self.is_other_holder {
+            &*self.holder
+        } else {
+            ""
+        };
+        let flags = format!("{flag}{holder}");
+        let only = self.is_narrowed.then(|| self.nodes("these nodes"));
+        match (flags.trim(), only) {
+            ("", None) => format!("{by}{run_again}"),
+            ("", Some(nodes)) => format!("{by}{run_again} for {nodes} only"),
+            (flags, None) => format!("{by}{add} `{flags}`"),
+            (flags, Some(nodes)) => format!("{by}{name} only {nodes} and {add} `{flags}`"),
+        }
     }
 
     /// The same verb with `flag`, for the same nodes and reason.

@@ -358,8 +358,8 @@ impl Attempts {
     /// The result of `patch`, by its `answer`.
     ///
     /// # Errors
-    /// If the server refuses it for another reason than a changed Node. A webhook may use the same codes, but then the
-    /// Node has the same version when it is read again.
+    /// If the server refuses it for another reason than a changed Node. Something on the way may use the same codes, but
+    /// then the Node has the same version when it is read again.
     fn judge(&mut self, patch: &Value, answer: Result<(), ApiError>) -> Result<Written, Failure> {
         let Err(error) = answer else {
             return Ok(Written::Yes);

@@ -136,8 +136,8 @@ impl<'c> ResponseCheck<'c> {
     /// The error for this answer with `body`, if its code is not a success.
     ///
     /// A refusal is a `Status`. A `Status` about a missing object names the object that the request asked
-    /// for, unless an admission webhook refuses with that code. Too many requests and server failures are accepted from any sender, because they prove
-    /// nothing about the object.
+    /// for, unless an admission webhook refuses with that code. Too many requests and server failures are accepted
+    /// from any sender, because they prove nothing about the object.
     pub(crate) fn refusal(&self, body: &[u8]) -> ApiError {
         let in_json = self.is_protobuf().then(|| status_as_json(body)).flatten();
         let body = in_json.as_deref().unwrap_or(body);

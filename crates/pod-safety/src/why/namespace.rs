@@ -66,8 +66,9 @@ pub fn diagnose_namespace(evidence: &NamespaceEvidence, now: Now) -> Diagnosis {
     ] {
         found.extend(quoted(namespace, condition));
     }
+    let reports_nothing = reports_nothing(namespace);
     match counted(namespace, "NamespaceContentRemaining", LEFT) {
-        Some(_) if reports_nothing(namespace) => {
+        Some(_) if reports_nothing => {
             for (kind, names) in &evidence.names {
                 let names = found.known(kind, names).filter(|names| !names.is_empty());
                 let left = names.map(|names| Reason::Left {
@@ -114,7 +115,7 @@ pub fn diagnose_namespace(evidence: &NamespaceEvidence, now: Now) -> Diagnosis {
     let own = Finalizer::all(&namespace.metadata).map(Reason::Finalizer);
     found.extend(own);
     if found.reasons.is_empty() {
-        found.push(match reports_nothing(namespace) {
+        found.push(match reports_nothing {
             true => Reason::NothingReported,
             false => Reason::Unreported,
         });
