@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use crate::api::Api;
 use crate::compare::agree;
 
+/// The uid of no object.
+const NOBODY: &str = "11111111-2222-3333-4444-555555555555";
+
 async fn lease(api: &Api, leases: &str, metadata: Value) -> String {
     let made = api
         .post(leases, json!({ "metadata": metadata }))
@@ -23,13 +26,21 @@ fn owned(name: &str, node: &str, uid: &str) -> Value {
     json!({"name": name, "ownerReferences": [owner]})
 }
 
+/// The collector orphans what it has seen so far: a Lease it hears of later goes after its owner.
+/// It hears of Leases in order, so one without an owner that goes shows that it knows the others.
+async fn until_the_collector_knows(api: &Api, leases: &str, name: &str) {
+    let probe = owned(&format!("{name}-probe"), "nobody", NOBODY);
+    let probe = lease(api, leases, probe).await;
+    api.await_absence(&probe).await;
+}
+
 #[test]
 fn preconditions_must_hold() {
     agree(async |api| {
         let leases = api.namespace("preconditions").await;
         let path = lease(api, &leases, json!({"name": "n"})).await;
         let read = api.get(&path).await;
-        let other = json!({"preconditions": {"uid": "11111111-2222-3333-4444-555555555555"}});
+        let other = json!({"preconditions": {"uid": NOBODY}});
         api.delete_with(&path, other).await.refused(409, "Conflict");
         let stale = json!({"preconditions": {"resourceVersion": "1"}});
         api.delete_with(&path, stale).await.refused(409, "Conflict");
@@ -103,10 +114,9 @@ fn a_lease_with_a_wrong_owner_uid_goes_too() {
     agree(async |api| {
         let leases = api.namespace("owner-wrong").await;
         node(api, "owner-wrong").await;
-        let stranger = "11111111-2222-3333-4444-555555555555";
-        let path = lease(api, &leases, owned("owner-wrong", "owner-wrong", stranger)).await;
+        let path = lease(api, &leases, owned("owner-wrong", "owner-wrong", NOBODY)).await;
         api.await_absence(&path).await;
-        let nobody = lease(api, &leases, owned("nobody", "owner-nobody", stranger)).await;
+        let nobody = lease(api, &leases, owned("nobody", "owner-nobody", NOBODY)).await;
         api.await_absence(&nobody).await;
         api.get("/api/v1/nodes/owner-wrong").await.is(200);
         api.delete("/api/v1/nodes/owner-wrong").await.is(200);
@@ -169,6 +179,7 @@ fn an_orphaning_or_foreground_deletion_is_a_finalizer_for_the_collector() {
         ] {
             let uid = node(api, name).await;
             let path = lease(api, &leases, owned(name, name, &uid)).await;
+            until_the_collector_knows(api, &leases, name).await;
             let node = format!("/api/v1/nodes/{name}");
             api.delete_with(&node, json!({ "propagationPolicy": policy }))
                 .await
