@@ -6,6 +6,8 @@
 
 mod names;
 
+use std::array;
+
 use maintenance_lease::protocol::relabel::Relabel;
 use maintenance_lease::protocol::{
     Attempt, BootInstant, Clocks, Id, Instant, Lease, Now, Span, Version, WaiterAction, Write,
@@ -17,7 +19,7 @@ use self::names::{
 };
 use crate::client::{Client, Knowledge, Role};
 use crate::store::{Event, FIRST_FRESH, NO_ID};
-use crate::world::{Answer, Request, RequestKind, World};
+use crate::world::{Answer, CLIENTS, Request, RequestKind, World};
 
 /// What can still matter in a world, and what can't.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +45,9 @@ impl Horizon {
     }
 }
 
+/// A list of this capacity hardly ever grows.
+const MANY: usize = 32;
+
 /// In microseconds: before anything that matters.
 const FAR_BACK: i64 = 1_000_000_000;
 
@@ -51,7 +56,7 @@ impl World {
     pub(crate) fn canonical(mut self, horizon: Horizon) -> Self {
         self.forget(horizon);
         let places = self.places(horizon);
-        self.rename(horizon, &places);
+        self.rename(horizon, places);
         self.requests.sort_by_key(order);
         self.requests.dedup();
         self
@@ -68,9 +73,7 @@ impl World {
             self.confirmed = None;
         }
         let breaks = self.breaks > 0;
-        let busy: Vec<bool> = (0..self.clients.len())
-            .map(|who| self.is_busy(who))
-            .collect();
+        let busy: [bool; CLIENTS] = array::from_fn(|who| self.is_busy(who));
         for (client, busy) in self.clients.iter_mut().zip(busy) {
             client.granted = client
                 .granted
@@ -192,12 +195,12 @@ impl World {
     }
 
     /// Where each client goes, so that those that are alike come in an order of their own.
-    fn places(&self, horizon: Horizon) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.clients.len()).collect();
+    fn places(&self, horizon: Horizon) -> [usize; CLIENTS] {
+        let mut order: [usize; CLIENTS] = array::from_fn(|who| who);
         if horizon.alike > 1 {
             order[..horizon.alike].sort_by_cached_key(|who| self.looks(*who));
         }
-        let mut places = vec![0; order.len()];
+        let mut places = [0; CLIENTS];
         for (place, who) in order.into_iter().enumerate() {
             places[who] = place;
         }
@@ -272,17 +275,21 @@ impl World {
         ]
     }
 
-    fn rename(&mut self, horizon: Horizon, places: &[usize]) {
-        let mut seen = Versions(vec![self.store.last_version]);
+    fn rename(&mut self, horizon: Horizon, places: [usize; CLIENTS]) {
+        let mut seen = Versions(Vec::with_capacity(MANY));
+        seen.0.push(self.store.last_version);
         self.visit(&mut seen, |_, _| {});
         seen.0.sort_unstable();
         seen.0.dedup();
 
-        let mut clients: Vec<(usize, Client)> =
-            places.iter().copied().zip(self.clients.drain(..)).collect();
-        clients.sort_by_key(|(place, _)| *place);
-        self.clients
-            .extend(clients.into_iter().map(|(_, client)| client));
+        let mut left = places;
+        for who in 0..CLIENTS {
+            while left[who] != who {
+                let place = left[who];
+                self.clients.swap(who, place);
+                left.swap(who, place);
+            }
+        }
         for request in &mut self.requests {
             request.who = places[request.who];
         }
@@ -295,14 +302,14 @@ impl World {
                 _ => &seen.0,
             },
             current: self.store.last_version,
-            places,
-            ids: Vec::new(),
-            counts: Vec::new(),
+            places: &places,
+            ids: Vec::with_capacity(MANY),
+            counts: Vec::with_capacity(MANY),
             now: self.now,
             boot: BootInstant::from_micros(0),
             longest: horizon.longest,
         };
-        let boots: Vec<BootInstant> = self.clients.iter().map(|client| client.boot).collect();
+        let boots: [BootInstant; CLIENTS] = array::from_fn(|who| self.clients[who].boot);
         self.visit(&mut names, |names, who| names.boot = boots[who]);
         self.store.last_version = names.rank(self.store.last_version);
         self.store.last_id = FIRST_FRESH + names.ids.len() as u32;
