@@ -48,6 +48,8 @@ enum Command {
     Dist(dist::Arguments),
     Gen(r#gen::Arguments),
     #[command(hide = true)]
+    BareRequests(bench::bare_requests::Arguments),
+    #[command(hide = true)]
     Measure(bench::command_cost::Arguments),
     Model(model::Arguments),
     Platforms(platforms::Arguments),
@@ -63,6 +65,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
+        Command::BareRequests(arguments) => arguments.run(),
         Command::Bench(arguments) => arguments.run(),
         Command::Check(arguments) => arguments.run(),
         Command::Cluster(arguments) => arguments.run(),

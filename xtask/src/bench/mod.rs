@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: compares the plugin with kubectl and with bare requests, and measures how fast a lock changes
 //! hands. It runs on a real control plane that writes to disk.
 
+pub(crate) mod bare_requests;
 mod bulk;
 pub(crate) mod command_cost;
 mod force_delete_report;

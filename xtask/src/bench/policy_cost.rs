@@ -48,7 +48,7 @@ pub(super) fn measure(plane: &ControlPlane, tools: &Tools) -> Result<()> {
         .enable_all()
         .build()
         .context("failed to start a runtime")?;
-    let client = runtime.block_on(client(plane))?;
+    let client = runtime.block_on(client(plane.admin_kubeconfig()))?;
     let (mut without, mut with) = (Times::default(), Times::default());
     for _ in 0..ROUNDS {
         runtime.block_on(without.write(&client))?;

@@ -1,6 +1,7 @@
 //! The bare patches that an acquisition or a release of many nodes sends.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -74,13 +75,16 @@ impl<'a> Patches<'a> {
 }
 
 async fn leases(plane: &ControlPlane) -> Result<Api<Lease>> {
-    Ok(Api::namespaced(client(plane).await?, NAMESPACE))
+    Ok(Api::namespaced(
+        client(plane.admin_kubeconfig()).await?,
+        NAMESPACE,
+    ))
 }
 
 /// An administrator's client of the plugin's kind: HTTP/2, without retries.
-pub(super) async fn client(plane: &ControlPlane) -> Result<Client> {
+pub(super) async fn client(kubeconfig: &Path) -> Result<Client> {
     let flags = Flags {
-        kubeconfig: Some(plane.admin_kubeconfig().to_owned()),
+        kubeconfig: Some(kubeconfig.to_owned()),
         ..Flags::default()
     };
     let environment = Environment::of_variables::<OsString, OsString>([]);

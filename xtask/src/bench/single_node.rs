@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use control_plane::{ControlPlane, NodeSpec};
 
+use super::bare_requests::{self, NODE, Requested, acquisition};
 use super::command_cost::{Cost, Tools, cost, median};
 use super::raw_patches::NAMESPACE;
 use crate::output::result;
@@ -12,48 +13,38 @@ use crate::output::result;
 /// How often each command runs.
 const ROUNDS: usize = 20;
 
-/// The patch of a Lease for both programs: five fields and an annotation.
-const PATCH: &str = r#"{"metadata":{"annotations":{"kubectl-maint.dev/reason":"bench"}},"spec":{"holderIdentity":"bench@here","acquireTime":"2026-01-01T00:00:00.000000Z","renewTime":"2026-01-01T00:00:00.000000Z","leaseDurationSeconds":1800,"leaseTransitions":1}}"#;
-
 const TARGET: &str = "wall <= 0.12, cpu <= 0.07, memory <= 0.25";
 
 /// Prints both comparisons.
 pub(super) fn compare_with_kubectl(plane: &ControlPlane, tools: &Tools) -> Result<()> {
-    plane.create_nodes(&[NodeSpec::ready("bench-one")])?;
-    cost(&tools.plugin(&["acquire", "bench-one", "-q"]))?;
-    cost(&tools.plugin(&["release", "bench-one", "-q"]))?;
+    plane.create_nodes(&[NodeSpec::ready(NODE)])?;
+    cost(&tools.plugin(&["acquire", NODE, "-q"]))?;
+    cost(&tools.plugin(&["release", NODE, "-q"]))?;
+    let acquisition_patch = acquisition(1).to_string();
     let mut status = Vec::new();
     let mut get = Vec::new();
     let mut acquire = Vec::new();
     let mut patch = Vec::new();
     for _ in 0..ROUNDS {
-        status.push(cost(&tools.plugin(&["status", "bench-one", "-q"]))?);
-        get.push(cost(&tools.kubectl(&[
-            "get",
-            "lease",
-            "bench-one",
-            "-n",
-            NAMESPACE,
-        ]))?);
-        acquire.push(cost(&tools.plugin(&[
-            "acquire",
-            "bench-one",
-            "-q",
-            "-m",
-            "bench",
-        ]))?);
-        cost(&tools.plugin(&["release", "bench-one", "-q"]))?;
+        status.push(cost(&tools.plugin(&["status", NODE, "-q"]))?);
+        get.push(cost(
+            &tools.kubectl(&["get", "lease", NODE, "-n", NAMESPACE]),
+        )?);
+        acquire.push(cost(
+            &tools.plugin(&["acquire", NODE, "-q", "-m", "bench"]),
+        )?);
+        cost(&tools.plugin(&["release", NODE, "-q"]))?;
         patch.push(cost(&tools.kubectl(&[
             "patch",
             "lease",
-            "bench-one",
+            NODE,
             "-n",
             NAMESPACE,
             "--type=merge",
             "-p",
-            PATCH,
+            &acquisition_patch,
         ]))?);
-        cost(&tools.plugin(&["release", "bench-one", "-q"]))?;
+        cost(&tools.plugin(&["release", NODE, "-q"]))?;
     }
     compare(
         "status of one node / kubectl get lease",
@@ -67,7 +58,7 @@ pub(super) fn compare_with_kubectl(plane: &ControlPlane, tools: &Tools) -> Resul
         median(&acquire),
         median(&patch),
     );
-    Ok(())
+    bare_requests::compare(plane, Requested::Acquire, 20, median(&patch))
 }
 
 /// Prints what our command needs in proportion to theirs.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use control_plane::{ControlPlane, NodeSpec};
 
+use super::bare_requests::{self, Requested};
 use super::command_cost::{Cost, Tools, cost, median};
 use super::single_node::compare;
 use crate::output::print;
@@ -38,9 +39,11 @@ pub(super) fn measure(plane: &ControlPlane, tools: &Tools) -> Result<()> {
     print(format_args!("waiting until all heartbeats are late"));
     thread::sleep(LATE);
     let late = "wall <= 0.2, memory <= 0.25";
-    rounds("late", tools, COUNT, late, || Ok(()))?;
+    let kubectl = rounds("late", tools, COUNT, late, || Ok(()))?;
+    bare_requests::compare(plane, Requested::Lists, 5, kubectl)?;
     add_nodes(plane, COUNT..MANY)?;
-    recent(plane, tools, MANY, "wall <= 0.15, memory <= 0.25")
+    recent(plane, tools, MANY, "wall <= 0.15, memory <= 0.25")?;
+    Ok(())
 }
 
 fn add_nodes(plane: &ControlPlane, numbers: Range<usize>) -> Result<()> {
@@ -55,8 +58,8 @@ fn add_nodes(plane: &ControlPlane, numbers: Range<usize>) -> Result<()> {
     plane.create_nodes(&nodes)
 }
 
-/// Compares while all heartbeats are recent.
-fn recent(plane: &ControlPlane, tools: &Tools, count: usize, target: &str) -> Result<()> {
+/// Compares while all heartbeats are recent. Returns the cost of kubectl.
+fn recent(plane: &ControlPlane, tools: &Tools, count: usize, target: &str) -> Result<Cost> {
     // Other parts have left nodes without heartbeats.
     let names = plane.kubectl(&["get", "leases", "-n", "kube-node-lease", "-o", "name"])?;
     let names: Vec<&str> = names
@@ -73,7 +76,7 @@ fn rounds(
     count: usize,
     target: &str,
     prepare: impl Fn() -> Result<()>,
-) -> Result<()> {
+) -> Result<Cost> {
     let mut ours: Vec<Cost> = Vec::new();
     let mut theirs: Vec<Cost> = Vec::new();
     for _ in 0..ROUNDS {
@@ -91,7 +94,7 @@ fn rounds(
         median(&ours),
         median(&theirs),
     );
-    Ok(())
+    Ok(median(&theirs))
 }
 
 /// Nodes, heartbeats and locks.

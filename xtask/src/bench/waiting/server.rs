@@ -35,7 +35,7 @@ impl Server {
     /// A client with its own connections, like the plugin's. kube's default client lacks `TCP_NODELAY`: the
     /// first request of each connection waits 40 ms until the server acknowledges the end of the TLS
     /// handshake.
-    fn client(&self) -> Result<Client> {
+    pub(super) fn client(&self) -> Result<Client> {
         let mut connector = HttpConnector::new();
         connector.enforce_http(false);
         connector.set_nodelay(true);

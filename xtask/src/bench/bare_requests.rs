@@ -1,0 +1,146 @@
+//! What the API server needs for the requests of a command: they are sent on a new connection, and nothing is done with
+//! the answers. No program that needs these requests takes less.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use control_plane::ControlPlane;
+use futures::try_join;
+use http::Request;
+use kube::Client;
+use maintenance_lease::Requests;
+use serde_json::{Value, json};
+
+use super::command_cost::{Cost, optimized_xtask};
+use super::quantiles::{Quantiles, millis};
+use super::raw_patches::{NAMESPACE, client};
+use crate::output::result;
+
+/// What is sent.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(super) enum Requested {
+    /// A Node and its Lease at once, then a patch of the Lease
+    Acquire,
+    /// Heartbeats, locks and whole Nodes at once
+    Lists,
+}
+
+/// The node whose Lease is patched.
+pub(super) const NODE: &str = "bench-one";
+
+/// Prints the median of `rounds`, in proportion to what kubectl took.
+pub(super) fn compare(
+    plane: &ControlPlane,
+    requested: Requested,
+    rounds: u16,
+    kubectl: Cost,
+) -> Result<()> {
+    let name = match requested {
+        Requested::Acquire => "acquire",
+        Requested::Lists => "lists",
+    };
+    let mut command = Command::new(optimized_xtask());
+    command
+        .args(["bare-requests", name, "--rounds", &rounds.to_string()])
+        .arg("--kubeconfig")
+        .arg(plane.admin_kubeconfig())
+        .env_clear();
+    let output = command.output()?;
+    ensure!(output.status.success(), "{command:?} failed");
+    let micros = String::from_utf8(output.stdout)?.trim().parse()?;
+    let bare = Duration::from_micros(micros);
+    result(format_args!(
+        "  its requests alone, on a new connection: wall {:.3} ({})",
+        bare.as_secs_f64() / kubectl.wall.as_secs_f64(),
+        millis(bare),
+    ));
+    Ok(())
+}
+
+/// Send the requests of a command, and print how long they take in µs
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    requested: Requested,
+
+    #[arg(long)]
+    kubeconfig: PathBuf,
+
+    #[arg(long)]
+    rounds: u16,
+}
+
+impl Arguments {
+    #[expect(clippy::print_stdout, reason = "the parent reads it")]
+    pub(crate) fn run(self) -> Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("failed to start a runtime")?;
+        let times = runtime.block_on(async {
+            let mut times = Vec::new();
+            for round in 0..self.rounds {
+                let begun = Instant::now();
+                let client = client(&self.kubeconfig).await?;
+                match self.requested {
+                    Requested::Acquire => acquire(&client, round).await?,
+                    Requested::Lists => lists(client).await?,
+                }
+                times.push(begun.elapsed());
+            }
+            anyhow::Ok(times)
+        })?;
+        println!("{}", Quantiles::of(times).quantile(0.5).as_micros());
+        Ok(())
+    }
+}
+
+async fn acquire(client: &Client, round: u16) -> Result<()> {
+    let node = Request::get(format!("/api/v1/nodes/{NODE}")).body(Vec::new())?;
+    let lease = Request::get(lease_path(NODE)).body(Vec::new())?;
+    try_join!(client.request_text(node), client.request_text(lease))?;
+    client.request_text(patch(NODE, round)?).await?;
+    Ok(())
+}
+
+async fn lists(client: Client) -> Result<()> {
+    let requests = Requests::new(client, None);
+    let list = |path| {
+        let requests = &requests;
+        async move { requests.list_encoded_pages(path, |_| Ok(None::<()>)).await }
+    };
+    try_join!(
+        list("/api/v1/nodes"),
+        list("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"),
+        list("/apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases"),
+    )?;
+    Ok(())
+}
+
+/// The request that writes an [`acquisition`].
+pub(super) fn patch(node: &str, transitions: u16) -> Result<Request<Vec<u8>>> {
+    Ok(Request::patch(lease_path(node))
+        .header("Content-Type", "application/merge-patch+json")
+        .body(serde_json::to_vec(&acquisition(transitions))?)?)
+}
+
+/// What an acquisition writes: five fields and an annotation. The server stores it only if `transitions` is another
+/// number than before.
+pub(super) fn acquisition(transitions: u16) -> Value {
+    let now = "2026-01-01T00:00:00.000000Z";
+    json!({
+        "metadata": {"annotations": {"kubectl-maint.dev/reason": "bench"}},
+        "spec": {
+            "holderIdentity": "bench@here",
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseDurationSeconds": 1800,
+            "leaseTransitions": transitions,
+        },
+    })
+}
+
+fn lease_path(node: &str) -> String {
+    format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{node}")
+}
