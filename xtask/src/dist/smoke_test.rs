@@ -4,9 +4,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use control_plane::{Binary, ControlPlane, NodeSpec};
+use control_plane::{Binary, ControlPlane, Kubelets, NodeSpec, Readiness};
 use flate2::read::GzDecoder;
 use tempfile::TempDir;
 
@@ -19,11 +20,15 @@ use crate::output::print;
 
 const NODE: &str = "worker-1";
 
+/// A node without heartbeats, to be fenced.
+const LOST: &str = "worker-2";
+
 /// A library that every Rust program needs and older releases of wine lack.
 const REQUIRED_DLL: &str = "drive_c/windows/system32/bcryptprimitives.dll";
 
-/// A real API server with one node, and a directory for temporary files.
+/// A real API server with nodes, and a directory for temporary files.
 pub(crate) struct SmokeTest {
+    _kubelets: Kubelets,
     plane: ControlPlane,
     directory: TempDir,
     required: Required,
@@ -57,8 +62,8 @@ struct Runner {
     /// The command line: the program itself, or an emulator with the program as its argument.
     command: Vec<PathBuf>,
     wine_prefix: Option<PathBuf>,
-    /// Whether it runs `with`. qemu-user does not: it has no sub-reaper.
-    has_with: bool,
+    /// Whether it runs programs. qemu-user does not: it has no sub-reaper.
+    has_programs: bool,
 }
 
 impl SmokeTest {
@@ -66,10 +71,11 @@ impl SmokeTest {
     pub(crate) fn start(required: Required) -> Result<Self> {
         ensure_built(&Binary::CONTROL_PLANE)?;
         let plane = ControlPlane::start()?;
-        plane.create_nodes(&[NodeSpec::ready(NODE)])?;
+        let kubelets = plane.kubelets(&[NODE, "worker-3", "worker-4"], &[])?;
         plane.kubectl(&["create", "namespace", "kube-node-maintenance"])?;
         let directory = tempfile::tempdir()?;
         Ok(Self {
+            _kubelets: kubelets,
             plane,
             directory,
             required,
@@ -126,7 +132,7 @@ impl SmokeTest {
             command: vec![program.clone()],
             wine_prefix: None,
             // binfmt_misc may run programs for another processor.
-            has_with: platform.os() != "linux" || platform == Platform::here(),
+            has_programs: platform.os() != "linux" || platform == Platform::here(),
         };
         if succeeds(direct.command().args(["version", "--client"])) {
             return Ok(Ok(direct));
@@ -142,7 +148,7 @@ impl SmokeTest {
                 let runner = qemu.map(|qemu| Runner {
                     command: vec![qemu.into(), program],
                     wine_prefix: None,
-                    has_with: false,
+                    has_programs: false,
                 });
                 runner.ok_or("qemu-user is not installed")
             }
@@ -152,7 +158,7 @@ impl SmokeTest {
                 let runner = has_dll.then(|| Runner {
                     command: vec!["wine".into(), program],
                     wine_prefix: Some(prefix),
-                    has_with: true,
+                    has_programs: true,
                 });
                 runner.ok_or("this wine is too old: it has no bcryptprimitives.dll")
             }
@@ -211,7 +217,7 @@ impl SmokeTest {
         check(&bob, from_list, 3, "smoke-test")?;
         let release = ["release", NODE, "--holder", "smoke-test"];
         check(&release, from_list, 0, "released")?;
-        if runner.has_with {
+        if runner.has_programs {
             let shell: &[_] = match windows {
                 true => &["cmd", "/c", "echo %MAINT_NODE%& exit 42"],
                 false => &["sh", "-c", "echo $MAINT_NODE; exit 42"],
@@ -220,9 +226,22 @@ impl SmokeTest {
             check(&with, from_list, 42, NODE)?;
             let missing = ["with", NODE, "--", "no-such-program"];
             check(&missing, from_list, 127, "error: cannot run")?;
+            self.plane.create_nodes(&[NodeSpec {
+                name: LOST.to_owned(),
+                ready: Readiness::Unknown,
+                heartbeat_age: Duration::from_secs(3600),
+                ..NodeSpec::default()
+            }])?;
+            let hook: &[_] = match windows {
+                true => &["cmd", "/c", "echo %MAINT_NODE% is off"],
+                false => &["sh", "-c", "echo $MAINT_NODE is off"],
+            };
+            let fence = [&["fence", LOST, "--timeout=0", "--"], hook].concat();
+            check(&fence, from_list, 0, "worker-2 is off")?;
+            self.plane.kubectl(&["delete", "node", LOST])?;
         } else {
             print(format_args!(
-                "warning: `with` of the plugin for {platform} was not run: qemu-user has no sub-reaper"
+                "warning: `with` and hooks of the plugin for {platform} were not run: qemu-user has no sub-reaper"
             ));
         }
         check(&["status", NODE], from_list, 0, "Free")
