@@ -10,7 +10,7 @@ use super::failure::timed_out_waiting;
 use super::hint_command::MANY;
 use super::holder_name::{self, behind};
 use super::lock::why;
-use super::refusal;
+use super::refusal::{self, FLAGS};
 use super::request::RequestContext;
 use super::time::clock;
 use super::verb::first;
@@ -23,6 +23,9 @@ const LISTED: usize = 5;
 
 /// How many failures with the same cause are reported one by one, if there are no more.
 const MOST_ALONE: usize = 3;
+
+/// More hints are not read. The next run has those that are left.
+const MOST_HINTS: usize = 2;
 
 /// What the failures of a group have in common.
 #[derive(Debug, PartialEq, Eq)]
@@ -145,11 +148,24 @@ impl HintGroups {
         true
     }
 
-    /// A hint for each group, without those that another hint begins with.
+    /// A hint for each group, without those that another hint begins with. If a set needs several flags, one hint has them
+    /// all: with fewer, its command would fail again.
     pub(crate) fn hints(self, request: RequestContext<'_>) -> Vec<String> {
         let groups = self.0.iter();
+        let groups: Vec<_> = groups.map(|it| (it, it.source.flag(request))).collect();
+        let is_needed = |flag: &&str| {
+            let is_typed = *flag == "--wait" && request.program.waits();
+            is_typed || groups.iter().any(|(_, needed)| *needed == Some(flag))
+        };
+        let flags: Vec<&str> = FLAGS.into_iter().filter(is_needed).collect();
+        let (first, others) = flags.split_first().unzip();
+        let program = &request.program.adding(others.unwrap_or_default());
+        let request = RequestContext { program, ..request };
+        let groups = groups
+            .into_iter()
+            .filter(|(_, flag)| flag.is_none() || flag.as_ref() == first);
         let hints: Vec<String> = groups
-            .map(|group| group.source.hint(&group.nodes, request))
+            .map(|(group, _)| group.source.hint(&group.nodes, request))
             .collect();
         let goes_on = |hint: &String| {
             let mut others = hints.iter().filter(|other| *other != hint);
@@ -158,6 +174,7 @@ impl HintGroups {
         hints
             .iter()
             .filter(|hint| !goes_on(hint))
+            .take(MOST_HINTS)
             .cloned()
             .collect()
     }
@@ -188,6 +205,14 @@ impl HintSource {
                 ..
             } => Some((node, Self::Awaited(*awaited))),
             _ => None,
+        }
+    }
+
+    /// The flag with which the same command locks a set that has such nodes.
+    fn flag(&self, request: RequestContext<'_>) -> Option<&'static str> {
+        match self {
+            Self::Refused { refused, .. } => refusal::flag(refused, request),
+            Self::Awaited(_) => None,
         }
     }
 

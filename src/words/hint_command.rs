@@ -115,6 +115,8 @@ pub(crate) struct Program {
     /// A dry run leads to another one. Empty if it is none.
     dry_run: String,
     waits: bool,
+    /// More flags for the same command, each after a space.
+    also: String,
     /// The nodes that follow the value of `-m`, and that value with them.
     unquoted: Option<(Vec<String>, String)>,
     /// The holder of the `with` that this runs under.
@@ -145,6 +147,7 @@ impl Program {
                 .map(|mode| format!(" --dry-run={}", for_shell(&mode)))
                 .unwrap_or_default(),
             waits: values(typed, "wait").is_some(),
+            also: String::new(),
             unquoted: unquoted(typed),
             outer: None,
         }
@@ -188,6 +191,14 @@ impl Program {
         }
     }
 
+    /// The same, with `flags` after the one that a hint adds to the same command.
+    pub(crate) fn adding(&self, flags: &[&str]) -> Self {
+        Self {
+            also: flags.iter().map(|flag| format!(" {flag}")).collect(),
+            ..self.clone()
+        }
+    }
+
     /// Another verb for the same nodes, with the given reason, else that of `lease`, else a placeholder.
     pub(crate) fn of_verb(&self, verb: &str, lease: Option<&NodeLease>) -> Self {
         let reason = lease.and_then(NodeLease::reason).and_then(repeatable);
@@ -219,6 +230,7 @@ impl Program {
             name,
             add,
         } = phrases;
+        let flag = &format!("{flag}{}", self.also);
         if !self.has_more {
             return format!("{run} `{}`", self.same_command(flag));
         }
@@ -495,6 +507,10 @@ mod tests {
         assert_eq!(
             dry_run.same_command("--take-expired"),
             "kubectl maint acquire a --dry-run=server --take-expired"
+        );
+        assert_eq!(
+            dry_run.adding(&["--wait"]).with("--take-expired"),
+            "with `kubectl maint acquire a --dry-run=server --take-expired --wait`"
         );
         assert_eq!(
             dry_run.same_command("--wait"),

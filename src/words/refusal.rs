@@ -277,19 +277,13 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             "extend {it} with `{}`, or add --reentry to keep working under {it}",
             program.run(format_args!("renew {node}"))
         ),
-        (Refusal::Unfinished { .. }, _) => {
-            let whom = match holder {
-                Some(holder) if identity::person(holder) == request.caller => "you".to_owned(),
-                _ => whom,
-            };
-            format!(
-                "check what {whom} left unfinished, then {}",
-                to_lock.run_with("--take-expired")
-            )
-        }
+        (Refusal::Unfinished { .. }, _) => format!(
+            "check what was left unfinished, then {}",
+            to_lock.run_with("--take-expired")
+        ),
         // Only then is an expired lock refused.
         (Refusal::Expired, _) => {
-            format!("check what {whom} left unfinished, then run the command without --free-only")
+            "check what was left unfinished, then run the command without --free-only".to_owned()
         }
         (Refusal::OwnHold, Verb::Acquire) => format!(
             "end {it} with `{}`, or add --reentry to keep working under {it}",
@@ -325,6 +319,28 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
                 program.run(format_args!("status {node}"))
             )
         }
+    }
+}
+
+/// The flags that [`flag`] may name. If several are needed, the hint is that for the first.
+pub(super) const FLAGS: [&str; 3] = ["--reentry", "--take-expired", "--wait"];
+
+/// The flag with which the same command would lock the refused node of a set, if there is one.
+pub(super) fn flag(refused: &Refused, request: RequestContext<'_>) -> Option<&'static str> {
+    let RequestContext { verb, program, .. } = request;
+    let holder = refused.lease.as_ref().and_then(NodeLease::holder);
+    let is_set = matches!(verb, Verb::Acquire | Verb::With);
+    if !is_set || fenced::hold(refused, request).is_some() {
+        return None;
+    }
+    match refused.refusal {
+        Refusal::Unfinished { .. } => Some("--take-expired"),
+        Refusal::Held | Refusal::AdminHold if holder.is_some_and(|it| program.is_under(it)) => {
+            Some("--reentry")
+        }
+        Refusal::Held if is_overlong(refused, request.now) => None,
+        Refusal::Held | Refusal::AdminHold | Refusal::Deleting => Some("--wait"),
+        _ => None,
     }
 }
 

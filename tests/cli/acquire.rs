@@ -180,7 +180,7 @@ fn unfinished_work_is_reported_unless_only_free_nodes_are_wanted() {
         $ kubectl maint acquire worker-1 --free-only
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired (since [time], expired at [time], [length] ago)
-        hint: check what bob@laptop left unfinished, then run the command without --free-only
+        hint: check what was left unfinished, then run the command without --free-only
         -- exit code 3
         ");
         assert_snapshot!(cluster.maint(["acquire", &node]).run(), @"
@@ -848,7 +848,7 @@ fn a_refusal_says_that_a_hold_is_overdue_and_that_a_lock_has_no_times() {
         $ kubectl maint acquire worker-2 --free-only
         -- stderr
         error: cannot acquire node/worker-2: the lock of bob@laptop has expired (no times recorded)
-        hint: check what bob@laptop left unfinished, then run the command without --free-only
+        hint: check what was left unfinished, then run the command without --free-only
         -- exit code 3
         ");
     });

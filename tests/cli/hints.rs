@@ -79,6 +79,18 @@ fn refused_nodes_have_one_hint_for_all_of_them() {
 }
 
 #[test]
+fn there_are_at_most_two_hints_about_refusals() {
+    in_memory("hints-most", |cluster| {
+        let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
+        let [locked, held, _] = &nodes;
+        bob(cluster, &[locked]);
+        cluster.maint(["hold", held, "-m", "disk"]).succeeds();
+        let run = cluster.maint(["renew"]).args(&nodes).run();
+        assert_eq!((run.code, commands(&run).len()), (3, 2), "{run}");
+    });
+}
+
+#[test]
 fn several_own_locks_have_one_hint() {
     in_memory("hints-own", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));

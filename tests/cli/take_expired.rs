@@ -52,28 +52,28 @@ fn a_script_takes_it_only_with_the_flag() {
         $ kubectl maint acquire worker-1 -m disk
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 -m disk --take-expired`
+        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 -m disk --take-expired`
         -- exit code 6
         "#);
         assert_snapshot!(cluster.maint(["acquire", &node, "--wait"]).run(), @r#"
         $ kubectl maint acquire worker-1 --wait
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 --take-expired --wait`
         -- exit code 6
         "#);
         assert_snapshot!(cluster.maint(["acquire", &node, "--dry-run"]).run(), @r#"
         $ kubectl maint acquire worker-1 --dry-run
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 --dry-run=client --take-expired`
+        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 --dry-run=client --take-expired`
         -- exit code 6
         "#);
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "disk"]).run(), @r#"
         $ kubectl maint hold worker-1 -m disk
         -- stderr
         error: cannot put node/worker-1 on hold: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what bob@laptop left unfinished, then run `kubectl maint hold worker-1 -m disk --take-expired`
+        hint: check what was left unfinished, then run `kubectl maint hold worker-1 -m disk --take-expired`
         -- exit code 6
         "#);
         let hold = ["hold", &node, "-m", "disk", "--take-over", "--yes"];
@@ -87,7 +87,7 @@ fn a_script_takes_it_only_with_the_flag() {
         $ kubectl maint with worker-1 -m disk -- true
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what bob@laptop left unfinished, then run `kubectl maint with worker-1 -m disk --take-expired -- COMMAND`
+        hint: check what was left unfinished, then run `kubectl maint with worker-1 -m disk --take-expired -- COMMAND`
         -- exit code 6
         "#);
         assert_eq!(cluster.lease_of(&node), before);
@@ -132,7 +132,7 @@ fn a_node_that_is_not_ready_counts_too_and_so_does_ones_own_lock() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: cannot acquire node/worker-1: the lock of alice@bastion has expired (since [time], expired at [time], [length] ago), and the node is NotReady
-        hint: check what you left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
         -- exit code 6
         ");
         cordon(cluster, &node, true);
@@ -140,14 +140,14 @@ fn a_node_that_is_not_ready_counts_too_and_so_does_ones_own_lock() {
         $ kubectl maint acquire worker-1 --free-only
         -- stderr
         error: cannot acquire node/worker-1: the lock of alice@bastion has expired (since [time], expired at [time], [length] ago)
-        hint: check what alice@bastion left unfinished, then run the command without --free-only
+        hint: check what was left unfinished, then run the command without --free-only
         -- exit code 3
         ");
         assert_snapshot!(cluster.maint(["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1
         -- stderr
         error: cannot acquire node/worker-1: the lock of alice@bastion has expired (since [time], expired at [time], [length] ago), and the node is NotReady and still cordoned
-        hint: check what you left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
         -- exit code 6
         ");
         // It continues, rather than begins again.
@@ -165,7 +165,7 @@ fn one_of_several_keeps_all_from_being_acquired() {
         $ kubectl maint acquire worker-1 worker-2
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 worker-2 --take-expired`
+        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 worker-2 --take-expired`
         neither node was acquired
         -- exit code 6
         "#);
@@ -175,10 +175,59 @@ fn one_of_several_keeps_all_from_being_acquired() {
         $ kubectl maint acquire worker-1 worker-2 --partial -q
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
         -- exit code 6
         "#);
         assert_eq!(holder_of(cluster, &left).as_deref(), Some("bob@laptop"));
+    });
+}
+
+/// A hint with only one of the flags would lead to the next refusal.
+#[test]
+fn a_set_that_needs_two_flags_has_one_hint_with_both() {
+    on_one("unfinished-flags", |cluster| {
+        let left = left_by(cluster, "worker-1", "bob@laptop");
+        let other = left_by(cluster, "worker-2", "dave@laptop");
+        let (locked, own) = (cluster.node("worker-3"), cluster.node("worker-4"));
+        let carol = cluster.maint(["acquire", &locked]);
+        carol.holder("carol@laptop").succeeds();
+        let hints = |words: &[&str]| -> Vec<String> {
+            let run = cluster.maint(words).run().to_string();
+            let hints = run.lines().filter(|line| line.starts_with("hint: "));
+            hints.map(ToOwned::to_owned).collect()
+        };
+        assert_eq!(
+            hints(&["acquire", &left, &other, &locked, "-m", "disk"]),
+            [
+                "hint: check what was left unfinished, then run `kubectl maint acquire worker-1 worker-2 worker-3 -m disk \
+                 --take-expired --wait`"
+            ]
+        );
+        assert_eq!(
+            hints(&["acquire", &left, &locked, "--duration=1h"]),
+            ["hint: check what was left unfinished, then add `--take-expired --wait`"]
+        );
+        let script = format!("$PLUGIN acquire {left} {locked} $MAINT_NODE");
+        assert_eq!(
+            hints(&["with", &own, "--", "/bin/sh", "-c", &script]),
+            [
+                "hint: this runs inside `with`, which has the lock; act as its holder with `kubectl maint acquire worker-1 \
+                 worker-3 worker-4 --reentry --take-expired --wait --holder alice@bastion/with-[process]`"
+            ]
+        );
+        let waits = [
+            "acquire",
+            &left,
+            &locked,
+            "-m",
+            "disk",
+            "--take-expired",
+            "--wait",
+        ];
+        let waits = cluster.maint(waits).until_it_says("waiting for node/");
+        let release = cluster.maint(["release", &locked]);
+        release.holder("carol@laptop").succeeds();
+        assert_eq!(waits.ends().code, 0);
     });
 }
 
@@ -204,7 +253,7 @@ fn a_wait_checks_the_node_when_the_lock_expires() {
         -- stderr
         waiting for node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); free when released, or at [time] unless renewed
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 --take-expired --wait`
         -- exit code 6
         ");
         assert_eq!(finished.code, 0, "{finished}");
