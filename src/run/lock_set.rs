@@ -76,7 +76,13 @@ impl LockCommand<'_> {
                     let _ = sender.send(reported);
                 }
             };
-            let mut locking = pin!(locks.lock_all(targets, &options, interrupt(), report));
+            let locking = locks.lock_all(targets, &options, interrupt(), report);
+            let mut locking = pin!(async {
+                match waits {
+                    true => locking.await,
+                    false => self.session.report_slow(locking).await,
+                }
+            });
             let outcome = loop {
                 tokio::select! {
                     biased;

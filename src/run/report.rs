@@ -98,6 +98,7 @@ impl<'a> LockReport<'a> {
     {
         let command = self.command;
         let LockCommand { session, args, .. } = command;
+        let work = |target| session.report_slow(work(target));
         let may_land = |node: &str| session.locks.has_open_write(node);
         let report = |node: &str, result| self.add(node, result);
         let count = command.node_progress();

@@ -5,12 +5,14 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
+use std::time::Duration;
 
 use connect::{ApiUser, Connection, Environment, connect};
 use futures::poll;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{Change, Error, Maintenance, NodeLease, NodeLookup};
 use other_tools::{Activity, Finding, MachineRef};
+use tokio::time::timeout;
 
 use super::interruption::or_interrupted;
 use super::management_cluster::{ManagementContexts, notices};
@@ -25,6 +27,9 @@ use crate::words::hint_command::Program;
 use crate::words::other_tools::sentence;
 use crate::words::request::RequestContext;
 use crate::words::session as words;
+
+/// How long requests may take before a line says so.
+const SLOW: Duration = Duration::from_secs(5);
 
 /// What every verb gets, before anything is sent.
 pub(crate) struct Start<'a> {
@@ -45,6 +50,7 @@ pub(crate) struct Session<'a> {
     pub(crate) program: &'a Program,
     pub(super) environment: &'a Environment,
     clocks_reported: AtomicBool,
+    slow_reported: AtomicBool,
     /// The clusters of Machines.
     pub(crate) management: ManagementContexts<'a>,
     /// The Nodes that were read whole.
@@ -144,6 +150,7 @@ impl<'a> Start<'a> {
             program: self.program,
             environment: self.environment,
             clocks_reported: AtomicBool::new(false),
+            slow_reported: AtomicBool::new(false),
             management: ManagementContexts::new(self.connection.flags(), self.environment),
             seen: Mutex::default(),
             shown: Mutex::default(),
@@ -254,6 +261,18 @@ impl Session<'_> {
             now: self.locks.server_time().now(),
             waited: false,
         }
+    }
+
+    /// The result of `requests`. Says once that they take long: perhaps the server fails, and they are retried.
+    pub(crate) async fn report_slow<T>(&self, requests: impl Future<Output = T>) -> T {
+        let mut requests = pin!(requests);
+        if let Ok(result) = timeout(SLOW, &mut requests).await {
+            return result;
+        }
+        if !self.slow_reported.swap(true, Ordering::Relaxed) {
+            self.terminal.remark(words::STILL_WAITING);
+        }
+        requests.await
     }
 
     /// Warns once if the clocks differ.

@@ -61,7 +61,8 @@ impl LockCommand<'_> {
         let parallel = self.args.nodes.parallel;
         let finding = find(&self.session, selection, with_nodes, self.verb, parallel);
         let is_ending = matches!(self.verb, Verb::Release | Verb::Unhold);
-        match or_interrupted(in_time(self.limit, finding)).await {
+        let finding = self.session.report_slow(in_time(self.limit, finding));
+        match or_interrupted(finding).await {
             // Nothing is left to release, as for a node that is already free.
             Err(Failure::NothingFound(nothing)) if *selection == Selection::Mine && is_ending => {
                 let (what, hint) = nothing_found(&nothing, self.session.program);
@@ -104,7 +105,8 @@ impl LockCommand<'_> {
         let nodes = names(&targets);
         let parallel = self.args.nodes.parallel;
         let reading = read(&self.session, targets, with_nodes, self.verb, parallel);
-        self.report_failure(&nodes, or_interrupted(in_time(self.limit, reading)).await)
+        let reading = self.session.report_slow(in_time(self.limit, reading));
+        self.report_failure(&nodes, or_interrupted(reading).await)
     }
 
     /// Refuses nodes that other tools work on, and nodes whose Machines can't get their part of `opt_outs`. Reads the

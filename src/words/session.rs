@@ -16,6 +16,9 @@ pub(crate) fn place(context: Option<&str>, server: &str, user: Option<&str>) -> 
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// Requests take long.
+pub(crate) const STILL_WAITING: &str = "still waiting for the API server";
+
 /// A credential plugin takes its time.
 pub(crate) fn slow_plugin(command: &str) -> String {
     format!("waiting for credential plugin {}", escape(command))

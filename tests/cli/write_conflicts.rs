@@ -30,6 +30,7 @@ fn repeated_conflicts_end_at_the_time_limit() {
         assert_snapshot!(often.replace(&run, "[number] conflicts in [length]"), @"
         $ kubectl maint acquire worker-1 --request-timeout=4s
         -- stderr
+        still waiting for the API server
         error: node/worker-1 was not acquired: its Lease kept changing ([number] conflicts in [length])
         hint: nothing was changed; check with `kubectl maint status worker-1`
         -- exit code 1

@@ -149,6 +149,7 @@ fn a_login_page_is_in_the_way() {
         assert_snapshot!(cluster.maint(renew).kubeconfig(&proxy.kubeconfig).run(), @r#"
         $ kubectl maint renew worker-1 --request-timeout=4s
         -- stderr
+        still waiting for the API server
         error: unknown whether node/worker-1 was renewed: the write may still take effect (no Kubernetes API server answered PATCH /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; check the server address and any proxy or login page in between)
         hint: check with `kubectl maint status worker-1`
         -- exit code 1

@@ -52,6 +52,7 @@ fn writes_are_throttled() {
         assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)).ends(), @"
         $ kubectl maint acquire --request-timeout=4s worker-1
         -- stderr
+        still waiting for the API server
         Error from server or proxy (TooManyRequests): the proxy says so (it asks to wait 1s)
         -- exit code 1
         ");
@@ -91,6 +92,7 @@ fn the_server_is_unavailable() {
         assert_snapshot!(written.ends(), @"
         $ kubectl maint acquire --request-timeout=4s worker-1
         -- stderr
+        still waiting for the API server
         error: unknown whether node/worker-1 was acquired: the write may still take effect (Error from server or proxy (ServiceUnavailable): the proxy says so (it asks to wait 1s))
         hint: check with `kubectl maint status worker-1`
         -- exit code 1
@@ -139,5 +141,29 @@ fn a_check_that_takes_longer_than_the_locks_last_is_a_failure() {
         neither node was acquired
         -- exit code 1
         ");
+    });
+}
+
+#[test]
+fn a_command_that_gets_no_answer_for_long_says_so_once() {
+    on_one("overloaded-slow", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        cluster.maint(["acquire"]).args(&nodes).succeeds();
+        let proxy = on_writes(cluster, Answer(503, Some(1)));
+        let line = "still waiting for the API server\n";
+        let runs = ["release", "renew", "acquire"].map(|verb| {
+            [&["--reentry"][..], &["--reentry", "-q"]].map(|flags| {
+                let flags = &flags[usize::from(verb != "acquire")..];
+                let maint = cluster.maint([verb, "--request-timeout=4s"]);
+                let maint = maint.args(&nodes).args(flags);
+                maint.kubeconfig(&proxy.kubeconfig).start()
+            })
+        });
+        for [run, quiet] in runs {
+            let (run, quiet) = (run.ends(), quiet.ends());
+            assert!(run.stderr.starts_with(line), "{run}");
+            assert_eq!(run.stderr.matches(line).count(), 1, "{run}");
+            assert!(!quiet.stderr.contains(line), "{quiet}");
+        }
     });
 }

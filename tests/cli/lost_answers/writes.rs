@@ -117,6 +117,7 @@ fn of_several_nodes_the_last_line_denies_nothing_that_is_not_known() {
         assert_snapshot!(run, @"
         $ kubectl maint acquire --request-timeout=4s worker-1 worker-2
         -- stderr
+        still waiting for the API server
         error: node/worker-1 was acquired but could not be released: Error from server (Forbidden): the proxy says so
         hint: release it with `kubectl maint release worker-1 --lock-id [lock-id]`
         error: unknown whether node/worker-2 was acquired: the write may still take effect (Error from server or proxy (ServiceUnavailable): the proxy says so)
@@ -212,6 +213,7 @@ fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed() {
         assert_snapshot!(through(&proxy, cluster, &["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1 --request-timeout=4s
         -- stderr
+        still waiting for the API server
         error: unknown whether node/worker-1 was acquired: the write may still take effect (Unable to connect to the server: net/http: request canceled (Client.Timeout exceeded while awaiting headers))
         hint: check with `kubectl maint status worker-1`
         -- exit code 1
