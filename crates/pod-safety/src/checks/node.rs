@@ -3,7 +3,7 @@
 use maintenance_lease::protocol::Now;
 
 use super::verdict::Verdict;
-use crate::constants::{HEARTBEAT_DURATION, POD_GC};
+use crate::constants::POD_GC;
 use crate::facts::{Fenced, NodeFacts, PodConditions, PresentNode};
 use crate::fencing::record::{Record, Since};
 use crate::known::{Known, Why};
@@ -14,6 +14,7 @@ use crate::words::age;
 pub const NODE_ALIVE: &str = "node-alive";
 pub(crate) const UNREACHABLE: &str = "node-unreachable";
 const GONE: &str = "node-gone";
+const LET_IT: &str = "let it end the pods";
 pub(crate) const FENCED: &str = "fenced";
 
 /// Whether the node lives: from the Node itself, else from its heartbeat and the `conditions` of a pod of it.
@@ -44,22 +45,25 @@ pub(super) fn none() -> Verdict {
 fn of_present(node: &PresentNode, now: Now) -> Vec<Verdict> {
     let state = &node.state;
     let heartbeat = &state.heartbeat;
-    let alive = |words: &str| alive(words, heartbeat, now);
+    let alive = |words: &str, to_do: &str| vec![alive(words, heartbeat, to_do, now)];
     let described = described(state, now);
     match (state.health(now), state.kubelet_state(now)) {
-        (Health::Restarted { .. }, _) => vec![alive(
-            "the node was restarted since it was fenced, and its kubelet is alive: unfence it",
-        )],
-        (Health::KubeletAlive { .. }, _) => vec![alive(
-            "its kubelet is alive, although the node has the out-of-service taint",
-        )],
-        (Health::Ready, _) => vec![alive("the node is ready: its kubelet can end the pods")],
-        (_, Some(KubeletState::Alive)) if state.is_fresh(now) == Some(true) => vec![alive(
-            "the node is not ready, but its kubelet is alive and can end the pods",
-        )],
-        (_, Some(KubeletState::Alive)) => vec![alive(
-            "the kubelet itself reports the node as not ready, so the kubelet is alive",
-        )],
+        (Health::Restarted { .. }, _) => alive(
+            "the node was restarted since it was fenced, and its kubelet is alive",
+            "unfence it",
+        ),
+        (Health::KubeletAlive { .. }, _) => alive(
+            "the node has the out-of-service taint, but its kubelet is alive",
+            LET_IT,
+        ),
+        (Health::Ready, _) => alive("the node is ready, so its kubelet is alive", LET_IT),
+        (_, Some(KubeletState::Alive)) if state.is_fresh(now) == Some(true) => {
+            alive("the node is not ready, but its kubelet is alive", LET_IT)
+        }
+        (_, Some(KubeletState::Alive)) => alive(
+            "the kubelet itself reports the node as not ready, so it is alive",
+            LET_IT,
+        ),
         (_, None) => vec![Verdict::unread_beside(
             NODE_ALIVE,
             &described,
@@ -106,16 +110,17 @@ fn why_unknown(state: &NodeState, now: Now) -> Why {
     }
 }
 
-/// That a kubelet is alive, how old its `heartbeat` is, and from which age on the node would be unreachable.
-fn alive(words: &str, heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Verdict {
-    let duration = heartbeat.value().copied().flatten();
-    let duration = duration.map_or(HEARTBEAT_DURATION, |heartbeat| heartbeat.duration);
-    let words = format!(
-        "{words}; {}; a node is unreachable if it is not ready and its heartbeat is {} or older",
-        heartbeat_age(heartbeat, now),
-        age(duration)
-    );
-    Verdict::blocker(NODE_ALIVE, words)
+/// That a kubelet is alive, how old its `heartbeat` is and may be, and what to do.
+fn alive(words: &str, heartbeat: &Known<Option<Heartbeat>>, to_do: &str, now: Now) -> Verdict {
+    let heartbeat = match trusted(heartbeat, now) {
+        Known::Yes(Some(last)) => format!(
+            "last heartbeat {} ago, limit {}",
+            age(last.age(now)),
+            age(last.duration)
+        ),
+        _ => heartbeat_age(heartbeat, now),
+    };
+    Verdict::blocker(NODE_ALIVE, format!("{words} ({heartbeat}): {to_do}"))
 }
 
 /// How old a heartbeat is.
@@ -171,6 +176,7 @@ fn of_gone(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Vec<Verdict> {
         Known::Yes(renewed) if is_fresh(renewed, now) => vec![alive(
             "there is no such Node, but a kubelet of that name is alive",
             heartbeat,
+            "power off its machine first",
             now,
         )],
         Known::Yes(_) => vec![Verdict::info(
@@ -198,13 +204,13 @@ fn of_unread(
     let Some(conditions) = conditions else {
         return Verdict::unread(NODE_ALIVE, "whether its kubelet is alive", why);
     };
-    let alive = |words: &str| alive(words, heartbeat, now);
+    let alive = |words: &str, to_do: &str| alive(words, heartbeat, to_do, now);
     let heartbeat = trusted(heartbeat, now);
     if matches!(heartbeat, Known::Yes(heartbeat) if is_fresh(heartbeat, now)) {
-        return alive("could not read the node, but its kubelet is alive");
+        return alive("could not read the node, but its kubelet is alive", LET_IT);
     }
     if conditions.ready {
-        return alive("the pod counts as ready, so its node is not reported as unreachable");
+        return alive("the pod counts as ready, so its kubelet is alive", LET_IT);
     }
     let since = conditions.unready_since.map_or_else(String::new, |since| {
         format!(" for {}", age(now.earliest - since))
@@ -351,24 +357,23 @@ mod tests {
     }
 
     #[test]
-    fn a_live_kubelet_is_reported_with_the_age_and_the_limit_of_its_heartbeat() {
+    fn a_live_kubelet_is_reported_in_one_sentence_with_the_age_of_its_heartbeat() {
         let words = |heartbeat| {
             let verdicts = check(&present(node(Status::True, heartbeat)), None, Now::at(NOW));
             verdicts[0].words.clone()
         };
         for (heartbeat, message) in [
-            (ago(1), "its last heartbeat is 1s old"),
-            (ago(90), "its last heartbeat is 90s old"),
+            (ago(1), "last heartbeat 1s ago, limit 40s"),
+            (ago(90), "last heartbeat 90s ago, limit 40s"),
             (Known::Yes(None), "it has no heartbeat"),
             (ahead(), "its heartbeat is 70m ahead of the clock"),
             (Known::Unknown(Why::NotRead), "its heartbeat is unknown: "),
         ] {
             let words = words(heartbeat);
-            let message = format!("the node is ready: its kubelet can end the pods; {message}");
+            let message = format!("the node is ready, so its kubelet is alive ({message}");
             assert!(words.starts_with(&message), "{words}");
-            let threshold =
-                "; a node is unreachable if it is not ready and its heartbeat is 40s or older";
-            assert!(words.ends_with(threshold), "{words}");
+            assert!(words.ends_with("): let it end the pods"), "{words}");
+            assert!(words.split(' ').count() < 25, "{words}");
         }
     }
 
@@ -380,10 +385,10 @@ mod tests {
         back.state.since = Some(Since::Restarted);
         let verdicts = check(&present(back), None, Now::at(NOW));
         assert_eq!((verdicts[0].id, verdicts[0].level), (NODE_ALIVE, Blocker));
-        let message =
-            "the node was restarted since it was fenced, and its kubelet is alive: unfence it; ";
-        let words = &verdicts[0].words;
-        assert!(words.starts_with(message), "{words}");
+        assert_eq!(
+            verdicts[0].words,
+            "the node was restarted since it was fenced, and its kubelet is alive (last heartbeat 5s ago, limit 40s): unfence it"
+        );
     }
 
     #[test]
