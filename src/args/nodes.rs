@@ -311,10 +311,7 @@ mod tests {
             select(&args, ""),
             Err("NODE and --all cannot be combined".into())
         );
-        assert_eq!(
-            select(&NodeArgs::default(), ""),
-            Err("no nodes given".into())
-        );
+        assert_eq!(select(&NodeArgs::default(), ""), Err("missing NODE".into()));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use pod_safety::words::age;
 
 use super::hint_command::{NO_PROOF, NODE_KINDS, Program};
 use super::time::{length, rfc3339};
+use super::usage::missing;
 use crate::error::{InputError, Verb};
 use crate::text::{for_shell, shown};
 
@@ -22,7 +23,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
         InputError::NoNodes { mine } => {
             let mine = if *mine { "--mine, " } else { "" };
             both(
-                "no nodes given",
+                missing("NODE"),
                 format!("name nodes, or use {mine}-l SELECTOR, --all or --nodes-from FILE"),
             )
         }

@@ -32,7 +32,7 @@ fn ways_to_name_nodes_are_not_mixed() {
     assert_snapshot!(cluster.maint(["acquire"]).run(), @"
     $ kubectl maint acquire
     -- stderr
-    error: no nodes given
+    error: missing NODE
     hint: name nodes, or use -l SELECTOR, --all or --nodes-from FILE
     -- exit code 2
     ");
