@@ -71,6 +71,7 @@ fn static_pods_are_refused_even_with_all_flags() {
         let run = fixture.force_delete("etcd", &all).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("refused: mirror"), "{run}");
+        assert!(!run.stderr.contains("; then: "), "nothing helps: {run}");
         assert!(fixture.is_there("etcd"));
     });
 }
@@ -360,6 +361,8 @@ fn an_operator_that_says_by_a_taint_that_it_is_at_work_is_left_to_finish() {
         let run = fixture.force_delete("web-1", &words).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("refused: remediation"), "{run}");
+        let hint = "\nhint: let the repair finish; then: `kubectl maint ";
+        assert!(run.stderr.contains(hint), "{run}");
         assert!(fixture.is_there("web-1"));
         // Who knows better says so.
         let run = fixture.force_delete("web-1", &words);

@@ -15,6 +15,8 @@ fn pods_that_nobody_deleted_need_their_own_override() {
         let run = fixture.force_delete("web-1", &words).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("refused: not-deleting"), "{run}");
+        let hint = "\nhint: run `kubectl delete` as shown above; then: `kubectl maint ";
+        assert!(run.stderr.contains(hint), "{run}");
         assert!(fixture.is_there("web-1"));
         let run = fixture.force_delete("web-1", &words);
         run.arg("--override=not-deleting").succeeds();
@@ -34,6 +36,8 @@ fn a_pod_goes_beside_the_lock_of_somebody_else_who_keeps_it() {
         let words = ["--accept-risk=none", "-m", "why"];
         let run = fixture.force_delete("web-1", &words).run();
         assert_eq!(run.code, 6, "{run}");
+        let hint = "\nhint: ask bob@laptop to release the lock; then: `kubectl maint ";
+        assert!(run.stderr.contains(hint), "{run}");
         let run = fixture.force_delete("web-1", &words);
         run.arg("--override=lease").succeeds();
         assert!(!fixture.is_there("web-1"));

@@ -152,29 +152,37 @@ impl Run<'_> {
         let outer = findings.holders().find(|holder| program.is_under(holder));
         let line = |program: &Program| self.line(program, &findings.reports, None);
         let hint = match outer.filter(|_| is_locked) {
-            _ if missing.blocked.is_empty() => {
-                words::to_delete(missing, &line(program), !program.dry_run().is_empty())
+            _ if missing.blocked.is_empty() => Some(words::to_delete(
+                missing,
+                &line(program),
+                !program.dry_run().is_empty(),
+            )),
+            Some(holder) => {
+                let as_holder = program.as_holder(identity::person(holder));
+                Some(words::inside_with(&line(&as_holder)))
             }
-            Some(holder) => words::inside_with(&line(&program.as_holder(identity::person(holder)))),
             None if let Some(pod) = self.only_pod().filter(|_| is_alive) => {
                 let is_deleted = !missing.blocked.contains(&NOT_DELETING);
-                words::let_kubelet_end(pod, self.namespace(), is_deleted, program)
+                let namespace = self.namespace();
+                Some(words::let_kubelet_end(pod, namespace, is_deleted, program))
             }
             None if let Targets::Node(node) = self.targets
                 && is_alive =>
             {
-                words::drain_instead(node, program)
+                Some(words::drain_instead(node, program))
             }
             None => {
                 let first = self.first_step(findings.holders(), findings.fenced());
-                let first = first.filter(|_| is_locked);
-                words::after(first.as_deref(), &line(program))
+                first
+                    .filter(|_| is_locked)
+                    .or_else(|| words::first_step(&missing.blocked, findings.holders().next()))
+                    .map(|first| words::after(&first, &line(program)))
             }
         };
         let nodes = findings.reports.iter().filter_map(Report::to_fence);
         let nodes: BTreeSet<&str> = nodes.filter(|_| !is_locked).collect();
         let to_fence = words::fence_instead(&nodes, program);
-        let hints = to_fence.into_iter().chain([hint]);
+        let hints = to_fence.into_iter().chain(hint);
         self.stop(code(missing), words::refused(missing, deleted), hints)
     }
 
@@ -280,7 +288,7 @@ impl Run<'_> {
         let first = self.first_step(holder, fencing.map(NodeLease::node));
         let hint = first.map(|first| {
             let line = self.line(self.session.program, &findings.reports, None);
-            words::after(Some(&first), &line)
+            words::after(&first, &line)
         });
         self.stop(ErrorCode::Locked, words::taken(&why), hint)
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use maintenance_lease::protocol::Span;
-use pod_safety::checks::UNREAD;
+use pod_safety::checks::{NODE_ALIVE, NOT_DELETING, UNREAD};
 use pod_safety::consent::Missing;
 use pod_safety::report::DeletionTarget;
 
@@ -17,6 +17,8 @@ pub(crate) use self::questions::{REASON, accept, delete_pods, type_name};
 pub(crate) use self::report::{ALL_PODS, and_more, blocker_hint, checks_ok, heading, level};
 use super::fencing::count;
 use super::hint_command::Program;
+use super::holder_name::behind;
+use super::missing_right::permissions;
 use super::time::length;
 use crate::text::{escape, for_shell};
 
@@ -59,12 +61,25 @@ pub(crate) fn to_delete(missing: &Missing, line: &str, is_dry_run: bool) -> Stri
     }
 }
 
-/// How to go on after something that must be done first, which `first` names if it is known.
-pub(crate) fn after(first: Option<&str>, line: &str) -> String {
-    match first {
-        Some(first) => format!("{first}; then: `{line}`"),
-        None => format!("resolve what was refused, then: `{line}`"),
-    }
+/// How to go on after something that must be done first.
+pub(crate) fn after(first: &str, line: &str) -> String {
+    format!("{first}; then: `{line}`")
+}
+
+/// What to do first about the blockers with these ids, one of which may be a lock of `holder`; `None` if one of them is final.
+pub(crate) fn first_step(blocked: &[&str], holder: Option<&str>) -> Option<String> {
+    Some(match *blocked.first()? {
+        NOT_DELETING => "run `kubectl delete` as shown above".to_owned(),
+        "in-grace" => "wait until the grace period is over".to_owned(),
+        NODE_ALIVE => "let the kubelet end the pods".to_owned(),
+        "lease" => match holder {
+            Some(holder) => format!("ask {} to release the lock", behind(holder)),
+            None => "renew your lock".to_owned(),
+        },
+        "remediation" => "let the repair finish".to_owned(),
+        "rights" => permissions(),
+        _ => return None,
+    })
 }
 
 /// What to do instead with `pod` of a node whose kubelet is alive. If it `is_deleted` already, something else keeps it.
@@ -220,6 +235,22 @@ pub(crate) fn waiting_for_pods(node: &str, pods: usize, limit: Duration) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_step_is_named_for_the_first_blocker() {
+        let step = |id| first_step(&[id, "lease"], None);
+        assert_eq!(
+            step("in-grace").as_deref(),
+            Some("wait until the grace period is over")
+        );
+        assert_eq!(
+            step("node-alive").as_deref(),
+            Some("let the kubelet end the pods")
+        );
+        assert_eq!(step("lease").as_deref(), Some("renew your lock"));
+        assert!(step("rights").is_some_and(|step| step.starts_with("ask an administrator")));
+        assert_eq!(step("mirror"), None);
+    }
 
     #[test]
     fn one_hint_is_enough_for_any_number_of_nodes_to_fence() {
