@@ -15,8 +15,8 @@ use crate::args::nodes::Selection;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::error::{Failure, Unconfirmed, Verb};
 use crate::ui::Terminal;
-use crate::words::confirmation::{self, dry_run_question, nodes, question, taken_over};
-use crate::words::fencing::taken_while_running;
+use crate::words::confirmation::{self, dry_run_question, question, taken_over};
+use crate::words::fencing::{count, taken_while_running};
 use crate::words::holder_name::person;
 
 /// The number of nodes that a selector may put on hold without a confirmation.
@@ -45,13 +45,14 @@ impl LockCommand<'_> {
     }
 
     /// The change of many nodes, such as `release all 40 nodes`; `None` if they are not many.
-    fn change_of_many(&self, selection: &Selection, count: usize) -> Option<String> {
+    fn change_of_many(&self, selection: &Selection, nodes: usize) -> Option<String> {
         let all = match selection {
             Selection::All => "all ",
-            Selection::Labeled(_) if self.verb == Verb::Hold && count > HELD_UNASKED => "",
+            Selection::Labeled(_) if self.verb == Verb::Hold && nodes > HELD_UNASKED => "",
             _ => return None,
         };
-        Some(format!("{} {all}{}", self.verb.name(), nodes(count)))
+        let (verb, nodes) = (self.verb.name(), count(nodes, "node"));
+        Some(format!("{verb} {all}{nodes}"))
     }
 
     /// Reads the nodes in `selection`, and asks before locks of others are taken over. The question shows
@@ -77,12 +78,13 @@ impl LockCommand<'_> {
             // It is refused in any case, so there is nothing to ask.
             .filter(|lease| by == TakeOver::Hold || !protects_fencing(lease, now))
             .collect();
+        let nodes = count(taken.len(), "node");
         let many = self.change_of_many(selection, targets.len());
         let (change, question) = match (many, &taken[..]) {
             (None, []) => return Ok((targets, Confirmed::default())),
             (Some(change), _) => (change.clone(), question(&change)),
-            (None, [lease]) => (nodes(1), self.verb.breaks_one(lease.node(), &person(lease))),
-            (None, leases) => (nodes(leases.len()), self.verb.breaks_many(leases.len())),
+            (None, [lease]) => (nodes, self.verb.breaks_one(lease.node(), &person(lease))),
+            (None, leases) => (nodes, self.verb.breaks_many(leases.len())),
         };
         for lease in &taken {
             self.warn_of_hook(lease, now).await;
@@ -136,16 +138,16 @@ impl LockCommand<'_> {
         let now = self.session.locks.server_time().now();
         let seen = targets.iter().filter_map(|target| target.seen.as_ref());
         let unfinished: Vec<_> = seen.filter_map(|seen| seen.unfinished(now)).collect();
-        let is_asked = self.can_ask();
+        let is_asked = self.can_ask() && !take.take_expired;
+        let nodes = count(unfinished.len(), "node");
         let question = match &unfinished[..] {
-            [(lease, _)] if is_asked && !take.take_expired => self.verb.question(lease.node()),
-            [_, ..] if is_asked && !take.take_expired => self.verb.question_many(unfinished.len()),
+            [(lease, _)] if is_asked => self.verb.question(&format!("node/{}", lease.node())),
+            [_, ..] if is_asked => self.verb.question(&format!("these {nodes}")),
             _ => return Ok((targets, Vec::new())),
         };
-        let count = nodes(unfinished.len());
         let lines = unfinished.iter();
         let lines = lines.map(|(lease, row)| confirmation::unfinished(lease, row, now));
-        let facts = self.facts(&count, lines);
+        let facts = self.facts(&nodes, lines);
         let confirmed = match self.answer(&facts, &question).await {
             Err(Failure::Declined) if partial => Vec::new(),
             answer => {

@@ -97,20 +97,12 @@ impl<'a> Start<'a> {
 
     /// A session that only reads, and knows which locks are the caller's.
     pub(crate) async fn open_as_holder(&self) -> Result<Session<'a>, Failure> {
-        let mut session = self.open(None, true).await?;
-        if self.holder.holder.is_none() {
-            or_interrupted(session.learn_api_user(self)).await?;
-        }
-        Ok(session)
+        self.open_as(None, true, false).await
     }
 
     /// The same without the warnings of the API server, which in warn mode are about our own dry runs.
     pub(crate) async fn open_for_checks(&self) -> Result<Session<'a>, Failure> {
-        let mut session = self.open(None, false).await?;
-        if self.holder.holder.is_none() {
-            or_interrupted(session.learn_api_user(self)).await?;
-        }
-        Ok(session)
+        self.open_as(None, false, false).await
     }
 
     /// A session that writes. One that acquires locks does so in the name of the API user.
@@ -119,7 +111,16 @@ impl<'a> Start<'a> {
         write: &WriteArgs,
         acquires: bool,
     ) -> Result<Session<'a>, Failure> {
-        let mut session = self.open(Some(write), true).await?;
+        self.open_as(Some(write), true, acquires).await
+    }
+
+    async fn open_as(
+        &self,
+        write: Option<&WriteArgs>,
+        warns: bool,
+        acquires: bool,
+    ) -> Result<Session<'a>, Failure> {
+        let mut session = self.open(write, warns).await?;
         if acquires || self.holder.holder.is_none() {
             or_interrupted(session.learn_api_user(self)).await?;
         }

@@ -90,11 +90,3 @@ pub(crate) fn question(change: &str) -> String {
 pub(crate) fn dry_run_question(question: &str) -> String {
     format!("without --dry-run, this asks first: {question}")
 }
-
-/// `count` nodes, such as `3 nodes`.
-pub(crate) fn nodes(count: usize) -> String {
-    match count {
-        1 => "1 node".to_owned(),
-        count => format!("{count} nodes"),
-    }
-}

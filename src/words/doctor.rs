@@ -4,7 +4,6 @@ use maintenance_lease::{MEDIK8S_LEASES, NAMESPACE};
 use pod_safety::words::age;
 use policies::{Enforcement, Mode};
 
-use super::confirmation;
 use super::fencing::count;
 use super::hint_command::{NAME, Program};
 use super::missing_right;
@@ -226,10 +225,7 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
             "deleted the medik8s Lease of: {}",
             first(nodes, LISTED)
         )),
-        Finding::Labels(count) => ok(format!(
-            "{} with the held label",
-            confirmation::nodes(*count)
-        )),
+        Finding::Labels(labeled) => ok(format!("{} with the held label", count(*labeled, "node"))),
         Finding::Machines(count) => ok(format!("{count} with opt-outs of a lock")),
         Finding::StaleMachines(machines) => problem(
             format!(

@@ -10,6 +10,9 @@ use super::time::{clock, remaining};
 use super::verb::Outcomes;
 use crate::error::Verb;
 
+/// Precedes a command that ends somebody else's lock.
+const IF_NOBODY: &str = "If nobody works there";
+
 /// Who reads it, and how they run this program.
 pub(crate) struct Reader<'a> {
     pub(crate) locks: &'a Maintenance,
@@ -27,6 +30,7 @@ pub(crate) fn all(
 ) -> Vec<(&'static str, String)> {
     let Reader { locks, program } = reader;
     let holder = lease.and_then(NodeLease::holder);
+    let is_inside = holder.is_some_and(|holder| program.is_under(holder));
     let own = lease.is_some_and(|lease| locks.is_own(lease));
     let is_fenced = lease.is_some_and(NodeLease::is_fenced)
         || matches!(
@@ -38,80 +42,43 @@ pub(crate) fn all(
     let state = lease.map_or(State::Free, |lease| lease.state(now));
     let is_finished =
         row.is_none_or(|row| check_finished(state, row.is_ready(), row.is_cordoned()).is_ok());
+    let acquire = format!("acquire {node} -m {NO_REASON}");
+    let wait = format!("acquire {node} --wait -m {NO_REASON}");
+    let unfence = format!("unfence {node}");
+    let fence = format!("fence {node} -- HOOK");
+    let renew = format!("renew {node}");
+    let release = format!("release {node}");
+    let unhold = format!("unhold {node}");
     let mut commands: Vec<(&'static str, String)> = match (state, own) {
-        _ if holder.is_some_and(|holder| program.is_under(holder)) => vec![(
-            "You run inside this lock",
-            "exit the command of `with` to release it".to_owned(),
-        )],
-        _ if is_fenced => vec![(
-            "After its restart",
-            program.run(format_args!("unfence {node}")),
-        )],
+        _ if is_inside => Vec::new(),
+        _ if is_fenced => vec![("After its restart", unfence)],
         _ if is_unfinished => vec![
-            (
-                "Finish the fencing",
-                program.run(format_args!("fence {node} -- HOOK")),
-            ),
-            (
-                "Undo the fencing",
-                program.run(format_args!("unfence {node}")),
-            ),
+            ("Finish the fencing", fence.clone()),
+            ("Undo the fencing", unfence),
         ],
-        (State::Free, _) => vec![(
-            "Lock it",
-            program.run(format_args!("acquire {node} -m {NO_REASON}")),
-        )],
-        (State::Held { .. }, true) => vec![
-            ("Extend it", program.run(format_args!("renew {node}"))),
-            ("Release it", program.run(format_args!("release {node}"))),
-        ],
-        (State::Held { .. }, false) if state.is_ending(now) => vec![(
-            "Wait for it",
-            program.run(format_args!("acquire {node} --wait -m {NO_REASON}")),
-        )],
+        (State::Free, _) => vec![("Lock it", acquire)],
+        (State::Held { .. }, true) => vec![("Extend it", renew), ("Release it", release)],
+        (State::Held { .. }, false) if state.is_ending(now) => vec![("Wait for it", wait)],
         (State::Held { .. }, false) => vec![
-            (
-                "Wait for it",
-                program.run(format_args!("acquire {node} --wait -m {NO_REASON}")),
-            ),
-            (
-                "If nobody works there",
-                program.run(format_args!("release {node} --force -m {NO_REASON}")),
-            ),
+            ("Wait for it", wait),
+            (IF_NOBODY, format!("{release} --force -m {NO_REASON}")),
         ],
-        (State::Expired { .. }, true) => vec![
-            ("Continue", program.run(format_args!("renew {node}"))),
-            ("Release it", program.run(format_args!("release {node}"))),
-        ],
+        (State::Expired { .. }, true) => vec![("Continue", renew), ("Release it", release)],
         (State::Expired { .. }, false) => vec![(
             "Check what is left to do, then",
             match is_finished {
-                true => program.run(format_args!("acquire {node} -m {NO_REASON}")),
-                false => program.run(format_args!("acquire {node} -m {NO_REASON} --take-expired")),
+                true => acquire,
+                false => format!("{acquire} --take-expired"),
             },
         )],
-        (State::AdminHold, true) => {
-            vec![("End the hold", program.run(format_args!("unhold {node}")))]
-        }
-        (State::AdminHold, false) => vec![
-            (
-                "Wait for it",
-                program.run(format_args!("acquire {node} --wait -m {NO_REASON}")),
-            ),
-            (
-                "If nobody works there",
-                program.run(format_args!("unhold {node}")),
-            ),
-        ],
+        (State::AdminHold, true) => vec![("End the hold", unhold)],
+        (State::AdminHold, false) => vec![("Wait for it", wait), (IF_NOBODY, unhold)],
     };
     if matches!(
         health,
         Some(Health::NotReady { .. } | Health::Unreachable { .. } | Health::OutOfService { .. })
     ) {
-        commands.push((
-            "See what is stuck there",
-            program.run(format_args!("status --pods {node}")),
-        ));
+        commands.push(("See what is stuck there", format!("status --pods {node}")));
     }
     let is_others = state.is_locked() && !own;
     if matches!(health, Some(Health::Unreachable { .. }))
@@ -119,12 +86,15 @@ pub(crate) fn all(
         && !is_unfinished
         && !is_others
     {
-        commands.push((
-            "Power it off and move its pods",
-            program.run(format_args!("fence {node} -- HOOK")),
-        ));
+        commands.push(("Power it off and move its pods", fence));
     }
-    commands
+    let commands = commands.into_iter();
+    let commands = commands.map(|(what, command)| (what, program.run(command)));
+    let inside = is_inside.then(|| {
+        let exit = "exit the command of `with` to release it".to_owned();
+        ("You run inside this lock", exit)
+    });
+    inside.into_iter().chain(commands).collect()
 }
 
 /// What to do about the locks that `verb` got: all nodes that it was asked for, or those in `outcomes`. The

@@ -3,7 +3,7 @@
 use maintenance_lease::{ApiError, NAMESPACE};
 use policies::{Enforcement, Mode, OLDEST_MINOR, Refusal};
 
-use super::confirmation;
+use super::fencing::count;
 use super::hint_command::Program;
 use super::missing_right;
 use super::request::RequestContext;
@@ -83,7 +83,7 @@ pub(crate) fn uninstall(
     let of_nodes = (nodes > 0).then(|| {
         format!(
             "The held label, its annotations and the opt-outs will be removed from {}.",
-            confirmation::nodes(nodes)
+            count(nodes, "node")
         )
     });
     let of_locks = match locked {

@@ -3,7 +3,7 @@
 use maintenance_lease::NAMESPACE;
 use pod_safety::node_health::Health;
 
-use super::confirmation::nodes;
+use super::fencing::count;
 use super::state::ShownState;
 
 /// kubectl's words for an empty table.
@@ -55,7 +55,7 @@ pub(crate) fn summary(nodes: &[(ShownState, Option<&Health>)], left_out: LeftOut
 }
 
 fn counts(all: &[(ShownState, Option<&Health>)]) -> String {
-    let count = |label| all.iter().filter(|(state, _)| *state == label).count();
+    let of_state = |label| all.iter().filter(|(state, _)| *state == label).count();
     let free = |is_so: fn(&Health) -> bool| {
         let free = all.iter().filter(|(state, _)| *state == ShownState::Free);
         free.filter(|(_, health)| health.is_some_and(is_so)).count()
@@ -69,24 +69,27 @@ fn counts(all: &[(ShownState, Option<&Health>)]) -> String {
             OutOfService { .. } | Restarted { .. } | KubeletAlive { .. }
         )
     });
-    let overdue = count(ShownState::OnHoldOverdue);
+    let overdue = of_state(ShownState::OnHoldOverdue);
     let on_hold = match overdue {
         0 => "on hold".to_owned(),
         _ => format!("on hold ({overdue} overdue)"),
     };
     let parts: Vec<String> = [
-        (count(ShownState::Free) - not_ready - out_of_service, "free"),
+        (
+            of_state(ShownState::Free) - not_ready - out_of_service,
+            "free",
+        ),
         (not_ready, "free but not ready"),
         (out_of_service, "free but out of service"),
-        (count(ShownState::Locked), "locked"),
-        (count(ShownState::Expired), "expired"),
-        (count(ShownState::OnHold) + overdue, &on_hold),
+        (of_state(ShownState::Locked), "locked"),
+        (of_state(ShownState::Expired), "expired"),
+        (of_state(ShownState::OnHold) + overdue, &on_hold),
     ]
     .into_iter()
     .filter(|&(count, _)| count > 0)
     .map(|(count, word)| format!("{count} {word}"))
     .collect();
-    format!("{}: {}", nodes(all.len()), parts.join(", "))
+    format!("{}: {}", count(all.len(), "node"), parts.join(", "))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Suggestions for mistyped names.
 
 use super::hint_command::Program;
+use super::usage::did_you_mean;
 
 /// How many names are suggested.
 const MOST: usize = 2;
@@ -33,7 +34,7 @@ pub(crate) fn instead_of(unknown: &[String], known: &[&str], program: &Program) 
             true => String::new(),
             false => format!("{typed}: "),
         };
-        (!near.is_empty()).then(|| format!("{whose}did you mean {}?", near.join(", ")))
+        (!near.is_empty()).then(|| format!("{whose}{}", did_you_mean(&near.join(", "))))
     });
     let hints: Vec<String> = hints.collect();
     match hints.is_empty() {

@@ -116,19 +116,11 @@ impl Verb {
         }
     }
 
-    /// The question before this takes the expired lock of `node`, whose holder did not finish.
-    pub(crate) fn question(self, node: &str) -> String {
+    /// The question before this takes expired locks, whose holders did not finish. `nodes` is such as `node/worker-1`.
+    pub(crate) fn question(self, nodes: &str) -> String {
         match self {
-            Self::Hold => format!("Put node/{node} on hold anyway?"),
-            _ => format!("Lock node/{node} anyway?"),
-        }
-    }
-
-    /// The same for this many nodes.
-    pub(crate) fn question_many(self, nodes: usize) -> String {
-        match self {
-            Self::Hold => format!("Put these {nodes} nodes on hold anyway?"),
-            _ => format!("Lock these {nodes} nodes anyway?"),
+            Self::Hold => format!("Put {nodes} on hold anyway?"),
+            _ => format!("Lock {nodes} anyway?"),
         }
     }
 

@@ -25,16 +25,10 @@ pub(crate) struct SetWait {
 /// The full line.
 pub(crate) fn line(blocked: &Blocked, set: SetWait, request: RequestContext<'_>) -> String {
     let what = refusal::cause(&blocked.refused, request);
-    let when = match blocked.earliest {
-        _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
-        _ if is_deleting(blocked) => "free when its Lease is gone".to_owned(),
-        Some(at) if at > request.now.earliest => format!(
-            "free when released, or at {} unless renewed",
-            clock(at, request.now.latest)
-        ),
-        Some(_) => "free at any moment".to_owned(),
-        None => "free when released".to_owned(),
-    };
+    let now = request.now;
+    let when = when(blocked, now, |at| {
+        format!("when released, or at {}", clock(at, now.latest))
+    });
     let alternative =
         alternative(blocked, request.program).map(|alternative| format!("; {alternative}"));
     format!(
@@ -62,21 +56,28 @@ fn alternative(blocked: &Blocked, program: &Program) -> Option<String> {
 
 /// The remaining time, as a countdown at `now`; the line below the full one.
 pub(crate) fn short(blocked: &Blocked, set: SetWait, now: Now) -> String {
-    let when = match blocked.earliest {
-        _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
-        _ if is_deleting(blocked) => "free when its Lease is gone".to_owned(),
-        Some(at) if at > now.earliest => {
-            format!("free in {} unless renewed", countdown(at, now.earliest))
-        }
-        Some(_) => "free at any moment".to_owned(),
-        None => "free when released".to_owned(),
-    };
+    let when = when(blocked, now, |at| {
+        format!("in {}", countdown(at, now.earliest))
+    });
     let whom = match (&blocked.refused.lease, is_own(blocked)) {
         (_, true) => " for your own lock".to_owned(),
         (Some(lease), _) if lease.holder().is_some() => format!(" for {}", person(lease)),
         _ => String::new(),
     };
     format!("waiting{whom}{}: {when}", progress(set))
+}
+
+/// When the node will be free; `at` is about the end of its lease.
+fn when(blocked: &Blocked, now: Now, at: impl FnOnce(Instant) -> String) -> String {
+    match blocked.earliest {
+        _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
+        _ if blocked.refused.refusal == Refusal::Deleting => {
+            "free when its Lease is gone".to_owned()
+        }
+        Some(end) if end > now.earliest => format!("free {} unless renewed", at(end)),
+        Some(_) => "free at any moment".to_owned(),
+        None => "free when released".to_owned(),
+    }
 }
 
 /// Somebody who waits, beside the lock.
@@ -133,10 +134,6 @@ fn is_hold(blocked: &Blocked) -> bool {
         blocked.refused.refusal,
         Refusal::AdminHold | Refusal::OwnHold
     )
-}
-
-fn is_deleting(blocked: &Blocked) -> bool {
-    blocked.refused.refusal == Refusal::Deleting
 }
 
 fn progress(set: SetWait) -> String {

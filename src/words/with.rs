@@ -1,6 +1,7 @@
 //! What `with` is about to do, and what happens to its locks.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 
 use maintenance_lease::protocol::{LockId, Now};
 use maintenance_lease::{Change, Done, Error, NodeLease};
@@ -66,10 +67,8 @@ impl With<'_> {
         ];
         let parts = parts.iter().filter_map(|(done, what)| {
             let changes = self.changes.iter().filter(|change| change.done == *done);
-            let nodes: Vec<String> = changes
-                .map(|change| format!("node/{}", change.node))
-                .collect();
-            (!nodes.is_empty()).then(|| format!("{} {what}", nodes.join(", ")))
+            let nodes: Vec<&String> = changes.map(|change| &change.node).collect();
+            (!nodes.is_empty()).then(|| format!("{} {what}", listed(&nodes)))
         });
         parts.collect::<Vec<_>>().join("; ")
     }
@@ -84,7 +83,7 @@ pub(crate) const SUPERVISOR_LOST: &str =
 pub(crate) const LEFT_GROUP: &str = "could not end a process of the command: it has left the process group. Find it with `ps -axo pid,ppid,pgid,command`, and end it";
 
 /// What the command does is not known any more.
-pub(crate) fn not_followed(error: impl std::fmt::Display) -> String {
+pub(crate) fn not_followed(error: impl Display) -> String {
     format!("could not follow the command: {error}")
 }
 
@@ -95,17 +94,22 @@ pub(crate) fn renewed_again(node: &str) -> String {
 
 /// These nodes were released after the command.
 pub(crate) fn released(nodes: &[&str]) -> String {
+    format!("{} released", listed(nodes))
+}
+
+/// These nodes, such as `node/a, node/b`.
+pub(crate) fn listed(nodes: &[impl Display]) -> String {
     let nodes: Vec<String> = nodes.iter().map(|node| format!("node/{node}")).collect();
-    format!("{} released", nodes.join(", "))
+    nodes.join(", ")
 }
 
 /// Ctrl-C during the release of these nodes.
 pub(crate) fn release_interrupted(nodes: &[String]) -> String {
-    let nodes: Vec<String> = nodes.iter().map(|node| format!("node/{node}")).collect();
-    let (nodes, expires) = match &nodes[..] {
-        [node] => (node.clone(), "the lock expires"),
-        nodes => (nodes.join(", "), "the locks expire"),
+    let expires = match nodes.len() {
+        1 => "the lock expires",
+        _ => "the locks expire",
     };
+    let nodes = listed(nodes);
     format!("interrupted: the release of {nodes} may still take effect; if not, {expires}")
 }
 

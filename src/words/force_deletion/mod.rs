@@ -20,6 +20,7 @@ use super::hint_command::Program;
 use super::holder_name::behind;
 use super::missing_right::permissions;
 use super::time::length;
+use super::with::listed;
 use crate::text::{escape, for_shell};
 
 /// What was not accepted.
@@ -179,8 +180,7 @@ pub(crate) fn unlocked(node: &str, error: &maintenance_lease::Error) -> String {
 
 /// These nodes are locked for the deletion.
 pub(crate) fn locked(nodes: &[&str], caller: &str) -> String {
-    let nodes: Vec<String> = nodes.iter().map(|node| format!("node/{node}")).collect();
-    let (nodes, caller) = (nodes.join(", "), escape(caller));
+    let (nodes, caller) = (listed(nodes), escape(caller));
     format!("{nodes} locked by {caller} during the deletion")
 }
 
