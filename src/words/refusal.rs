@@ -192,6 +192,10 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
         };
         return format!("if you are {whom}, {what}{or_by_force}");
     }
+    let release = || {
+        let command = program.run(format_args!("release {node}"));
+        format!("release {it} with `{command}`")
+    };
     match (refused.refusal, verb) {
         (_, Verb::Verify) => stop(nodes),
         (Refusal::Held | Refusal::NotHolder, Verb::Release | Verb::Renew)
@@ -224,12 +228,8 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
         (Refusal::NotHolder, _) if refused.state == State::AdminHold => {
             by_unhold(program, &whom, node)
         }
-        (Refusal::NotAHold, _) if holder == Some(request.caller) => {
-            format!(
-                "release your lock with `{}`",
-                program.run(format_args!("release {node}"))
-            )
-        }
+        (Refusal::HeldByCaller, Verb::Wait) => release(),
+        (Refusal::NotAHold, _) if holder == Some(request.caller) => release(),
         (Refusal::NotHolder, Verb::Release) if matches!(refused.state, State::Expired { .. }) => {
             format!(
                 "take {it} over {}, or only clear {it} with {by_force}",
@@ -241,18 +241,6 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
         }
         (Refusal::Held | Refusal::NotHolder, _) if overlong => {
             format!("ask {whom}; {if_nobody}")
-        }
-        (Refusal::HeldByCaller, Verb::Wait) => {
-            format!(
-                "you hold {it} yourself; release {it} with `{}`",
-                program.run(format_args!("release {node}"))
-            )
-        }
-        (Refusal::OwnHold, Verb::Wait) => {
-            format!(
-                "you hold {it} yourself; end the hold with `{}`",
-                program.run(format_args!("unhold {node}"))
-            )
         }
         (Refusal::Held | Refusal::NotHolder, _) => match refused.state {
             State::Held { .. } if verb == Verb::Wait => {

@@ -102,7 +102,7 @@ fn several_own_locks_have_one_hint() {
         error: node/worker-1 is not free: locked by you as alice@bastion (since [time], until [time], [length] left)
         error: node/worker-2 is not free: locked by you as alice@bastion (since [time], until [time], [length] left)
         error: node/worker-3 is not free: locked by you as alice@bastion (since [time], until [time], [length] left)
-        hint: you hold them yourself; release them with `kubectl maint release worker-1 worker-2 worker-3`
+        hint: release them with `kubectl maint release worker-1 worker-2 worker-3`
         -- exit code 4
         ");
     });

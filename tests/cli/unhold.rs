@@ -125,7 +125,7 @@ fn a_lease_is_no_hold() {
         $ kubectl maint unhold worker-1
         -- stderr
         error: cannot unhold node/worker-1: not on hold, but locked by alice@bastion (since [time], until [time], [length] left)
-        hint: release your lock with `kubectl maint release worker-1`
+        hint: release it with `kubectl maint release worker-1`
         -- exit code 3
         ");
         assert_snapshot!(

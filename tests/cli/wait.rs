@@ -249,7 +249,7 @@ fn ones_own_lock_is_not_free() {
         $ kubectl maint wait worker-1 --timeout=0
         -- stderr
         error: node/worker-1 is not free: locked by you as alice@bastion (since [time], until [time], [length] left)
-        hint: you hold it yourself; release it with `kubectl maint release worker-1`
+        hint: release it with `kubectl maint release worker-1`
         -- exit code 4
         ");
         cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
@@ -257,7 +257,7 @@ fn ones_own_lock_is_not_free() {
         $ kubectl maint wait worker-1 --timeout=0
         -- stderr
         error: node/worker-1 is not free: on hold by you as alice@bastion: "disk" (since [time])
-        hint: you hold it yourself; end the hold with `kubectl maint unhold worker-1`
+        hint: end the hold with `kubectl maint unhold worker-1`
         -- exit code 4
         "#);
     });
