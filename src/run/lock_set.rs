@@ -6,14 +6,16 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{Change, Error, Maintenance, SetError, SetOptions, SetProgress, Target};
 use tokio::sync::mpsc::unbounded_channel;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use self::progress::{Line, SetUpdate};
 use super::interruption::interrupt;
 use super::lock_command::LockCommand;
+use super::session::SLOW;
 use super::targets::names;
 use super::wait_event::WaitNotice;
 use crate::args::wait::WaitingArgs;
@@ -76,24 +78,25 @@ impl LockCommand<'_> {
                     let _ = sender.send(reported);
                 }
             };
-            let locking = locks.lock_all(targets, &options, interrupt(), report);
-            let mut locking = pin!(async {
-                match waits {
-                    true => locking.await,
-                    false => self.session.report_slow(locking).await,
-                }
-            });
+            let mut locking = pin!(locks.lock_all(targets, &options, interrupt(), report));
+            // Who waits for others has a line that says so.
+            let mut silence = pin!(OptionFuture::from((!waits).then(|| sleep(SLOW))));
             let outcome = loop {
                 tokio::select! {
                     biased;
                     outcome = &mut locking => break outcome,
                     Some(reported) = reported.recv() => {
+                        silence.set((!waits).then(|| sleep(SLOW)).into());
                         match &reported {
                             SetUpdate::Blocked(_, blocked) if waits => notice.waits(&self.session, blocked),
                             SetUpdate::Blocked(..) | SetUpdate::Unwatched(_) => {}
                             SetUpdate::Count(..) => notice.ends(),
                         }
                         line.apply(reported);
+                    }
+                    Some(()) = &mut silence => {
+                        self.session.say_slow();
+                        silence.set(None.into());
                     }
                     () = line.due() => line.show(),
                 }

@@ -29,7 +29,7 @@ use crate::words::request::RequestContext;
 use crate::words::session as words;
 
 /// How long requests may take before a line says so.
-const SLOW: Duration = Duration::from_secs(5);
+pub(super) const SLOW: Duration = Duration::from_secs(5);
 
 /// What every verb gets, before anything is sent.
 pub(crate) struct Start<'a> {
@@ -270,10 +270,15 @@ impl Session<'_> {
         if let Ok(result) = timeout(SLOW, &mut requests).await {
             return result;
         }
+        self.say_slow();
+        requests.await
+    }
+
+    /// Says once that requests take long.
+    pub(super) fn say_slow(&self) {
         if !self.slow_reported.swap(true, Ordering::Relaxed) {
             self.terminal.remark(words::STILL_WAITING);
         }
-        requests.await
     }
 
     /// Warns once if the clocks differ.
