@@ -14,6 +14,7 @@ use other_tools::Finding;
 use pod_safety::Removed;
 use pod_safety::Why;
 use pod_safety::fencing::Remains;
+use pod_safety::fencing::patch::Left;
 use pod_safety::outcome::Outcome;
 use pod_safety::report::DeletionTarget;
 
@@ -129,6 +130,8 @@ pub(crate) enum Failure {
         /// Whether the record is still there, without the taint.
         has_record: bool,
     },
+    /// The record and the taint of a fencing were removed, and one of them is there again.
+    StaysFenced { node: String, left: Left },
     /// The result of a write to the Node is unknown.
     UnknownWrite {
         node: String,

@@ -113,6 +113,7 @@ impl ErrorCode {
             | Failure::Unexpected(_)
             | Failure::TooSlow { .. }
             | Failure::NotKept { .. }
+            | Failure::StaysFenced { .. }
             | Failure::Unread { .. }
             | Failure::UnknownUser
             | Failure::Reported(_) => Self::Failed,

@@ -109,6 +109,7 @@ pub(crate) fn lines(
             None,
         ),
         Failure::NotKept { node, has_record } => with_hint(fencing::not_kept(node, *has_record)),
+        Failure::StaysFenced { node, left } => with_hint(fencing::stays(node, *left, program)),
         Failure::UnknownWrite { node, error } => (
             format!(
                 "unknown whether node/{node} was changed: {}",

@@ -5,6 +5,7 @@ use std::time::Duration;
 use maintenance_lease::NodeLease;
 use pod_safety::fencing::unfencing::{self, Refusal};
 use pod_safety::fencing::{Record, Written, patch};
+use serde_json::Value;
 
 use super::args::UnfenceRisk;
 use crate::args::fencing::FencingArgs;
@@ -233,14 +234,25 @@ impl UnfenceRun<'_> {
     }
 
     /// Removes record and taint.
+    ///
+    /// # Errors
+    /// Also if one of them is there again.
     async fn clear(&self, mut observed: Observed) -> Result<Observed, Failure> {
         let target = self.target;
         let meant = observed.evidence.state.record.clone();
         let mut tries = Attempts::default();
         loop {
             let patch = patch::unfenced(&observed.evidence.raw);
-            let written = target.patch(&patch, &mut tries).await?;
+            let (written, node) = target.patch_and_see(&patch, &mut tries).await?;
             if written == Written::Yes {
+                self.must_be_unfenced(node.as_ref())?;
+                if !target.is_dry_run() {
+                    let node = target.reader.evidence(&target.node);
+                    let again = target.interrupt.or(async { Ok(node.await?) }).await;
+                    // Without an answer, that of the write counts.
+                    let again = again.ok().flatten().map(|evidence| evidence.raw);
+                    self.must_be_unfenced(again.as_ref())?;
+                }
                 return Ok(observed);
             }
             let observe_again = async {
@@ -257,6 +269,20 @@ impl UnfenceRun<'_> {
             self.expect(meant.as_ref(), &observed)?;
             self.judge(&observed)?;
         }
+    }
+
+    /// Something may keep the taint or the record on the Node, or put it back.
+    fn must_be_unfenced(&self, node: Option<&Value>) -> Result<(), Failure> {
+        let Some(mut left) = node.and_then(patch::Left::on) else {
+            return Ok(());
+        };
+        // A dry run removes no record, and who accepts the risk needs none.
+        left.has_record |=
+            self.target.is_dry_run() || self.args.risks.accepts(&UnfenceRisk::BootId);
+        Err(Failure::StaysFenced {
+            node: self.target.node.clone(),
+            left,
+        })
     }
 
     /// The fencing must be the one that was confirmed: another one is somebody else's decision.

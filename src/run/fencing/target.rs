@@ -282,6 +282,7 @@ impl FencingTarget<'_> {
         let patching = self.reader.patch_node(&self.node, patch, manager, true);
         let patching = async { Ok(patching.await) };
         let answer = self.interrupt.or(patching).await?;
+        let answer = answer.map(drop);
         let is_answered = matches!(
             answer,
             Err(ApiError::Status(_) | ApiError::NotKubernetes { .. })
@@ -310,8 +311,21 @@ impl FencingTarget<'_> {
         patch: &Value,
         tries: &mut Attempts,
     ) -> Result<Written, Failure> {
+        let (written, _) = self.patch_and_see(patch, tries).await?;
+        Ok(written)
+    }
+
+    /// The same, with the Node as the server stored it, or would store it in a dry run; `None` without such an answer.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) async fn patch_and_see(
+        &self,
+        patch: &Value,
+        tries: &mut Attempts,
+    ) -> Result<(Written, Option<Value>), Failure> {
         if self.write.dry_run == DryRun::Client {
-            return Ok(Written::Yes);
+            return Ok((Written::Yes, None));
         }
         let is_dry_run = self.write.dry_run == DryRun::Server;
         let manager = &self.write.field_manager;
@@ -320,8 +334,9 @@ impl FencingTarget<'_> {
             .patch_node(&self.node, patch, manager, is_dry_run);
         let patching = async { Ok(patching.await) };
         match self.interrupt.with_grace(patching).await {
-            Ok(answer) => tries.judge(patch, answer),
-            Err(_) => Ok(Written::Unknown),
+            Ok(Ok(node)) => Ok((Written::Yes, Some(node))),
+            Ok(Err(error)) => Ok((tries.judge(patch, Err(error))?, None)),
+            Err(_) => Ok((Written::Unknown, None)),
         }
     }
 

@@ -6,9 +6,10 @@ use maintenance_lease::Error;
 use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::fencing::Attempt;
 use pod_safety::fencing::attempt::ANNOTATION;
+use pod_safety::fencing::patch::Left;
 use supervisor::Exit;
 
-use super::retry::{RETRY, resume};
+use super::retry::{RETRY, accepting, resume};
 use crate::error::{Failure, FencingWrite, HookEnd, HookError};
 use crate::text::{escape, for_shell};
 use crate::words::failure::unanswered;
@@ -21,6 +22,9 @@ pub(crate) const HOOK_NOT_RUN: &str = "could not run the hook";
 /// A hook was asked to end, and did not.
 pub(crate) const HOOK_STILL_RUNNING: &str =
     "the hook is still running; press Ctrl-C again to kill it within 10s";
+
+/// How to find what changes the writes to a Node.
+const CHECK_WEBHOOKS: &str = "check `kubectl get mutatingwebhookconfigurations`";
 
 /// A hook ended, and processes that it started may not have.
 pub(crate) const PROCESSES_LEFT: &str =
@@ -123,7 +127,27 @@ pub(crate) fn not_kept(node: &str, has_record: bool) -> (String, String) {
             "node/{node} does not stay fenced: its {what} was removed each time it was written, \
              perhaps by an admission webhook; its lock is kept"
         ),
-        format!("check `kubectl get mutatingwebhookconfigurations`; then {RETRY}"),
+        format!("{CHECK_WEBHOOKS}; then {RETRY}"),
+    )
+}
+
+/// Message and hint if the record and the taint of a fencing were removed, and this is `left`.
+pub(crate) fn stays(node: &str, left: Left, program: &Program) -> (String, String) {
+    let what = match left.has_taint {
+        true => "out-of-service taint",
+        false => "fencing record",
+    };
+    // The next run can't compare the boot ID with that of a record.
+    let next = match left.has_record {
+        true => RETRY.to_owned(),
+        false => format!("{RETRY} and {}", accepting(program, "boot-id")),
+    };
+    (
+        format!(
+            "node/{node} stays fenced: its {what} was removed and is there again, perhaps because of \
+             an admission webhook; its lock is kept"
+        ),
+        format!("{CHECK_WEBHOOKS}; then {next}"),
     )
 }
 

@@ -16,7 +16,7 @@ pub(crate) use self::confirmation::Question;
 pub(crate) use self::cost::{REASON, cost, obstacle_sentence};
 pub(crate) use self::failure::{
     HOOK_NOT_RUN, HOOK_STILL_RUNNING, PROCESSES_LEFT, hook_not_followed, hook_stays, not_kept,
-    of_hook, taken_while_running, unknown, unread,
+    of_hook, stays, taken_while_running, unknown, unread,
 };
 pub(crate) use self::fencing_hold::{
     end_of_hold, hold_ended, hold_left, hold_lost, hold_not_ended, hold_reason, hold_stays,

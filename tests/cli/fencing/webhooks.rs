@@ -1,10 +1,22 @@
 //! Admission webhooks of other people that change or refuse what fencing writes to the Node.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
 use http::Method;
 use insta::assert_snapshot;
 
-use super::{is_recorded, is_write, unreachable};
-use crate::support::{Treatment, events_of, holder_of, in_memory, on_one};
+use serde_json::json;
+
+use super::{beats, is_recorded, is_write, unreachable};
+use crate::support::{Cluster, Treatment, events_of, holder_of, in_memory, on_one};
+
+/// Reports again, after a restart.
+fn comes_back(cluster: &Cluster, node: &str) {
+    beats(cluster, node, 0);
+    let restarted = json!({"status": {"nodeInfo": {"bootID": "boot-2"}}});
+    cluster.patch(&format!("/api/v1/nodes/{node}/status"), &restarted);
+}
 
 /// It tries twice, reports it once, and keeps its hold: the taint alone has already moved the pods.
 #[test]
@@ -50,6 +62,70 @@ fn a_taint_that_a_webhook_removes_ends_in_an_error() {
         -- exit code 1
         ");
         assert!(is_recorded(cluster, &node));
+        let holder = holder_of(cluster, &node);
+        assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+    });
+}
+
+/// Its fencing hold stays too: the node is still fenced. A dry run says so before.
+#[test]
+fn a_taint_that_a_webhook_keeps_is_not_called_unfenced() {
+    on_one("unfence-tainted", |cluster| {
+        let node = unreachable(cluster);
+        let fence = ["fence", &node, "--powered-off=dark"];
+        cluster.maint(fence).succeeds();
+        comes_back(cluster, &node);
+        let proxy = cluster.proxy_for(Treatment::Without("/spec"), is_write);
+        let unfence = |more: &[&str]| {
+            let unfence = cluster.maint(["unfence", &node]);
+            unfence.args(more).kubeconfig(&proxy.kubeconfig).run()
+        };
+        let dry_run = unfence(&["--dry-run=server"]);
+        assert_eq!((dry_run.code, &dry_run.stdout[..]), (1, ""), "{dry_run}");
+        assert!(is_recorded(cluster, &node));
+        assert_snapshot!(unfence(&[]), @r#"
+        $ kubectl maint unfence worker-1
+        -- stderr
+        error: node/worker-1 stays fenced: its out-of-service taint was removed and is there again, perhaps because of an admission webhook; its lock is kept
+        hint: check `kubectl get mutatingwebhookconfigurations`; then run the same command again and add --accept-risk=boot-id -m "WHY"
+        -- exit code 1
+        "#);
+        assert!(!is_recorded(cluster, &node));
+        let holder = holder_of(cluster, &node);
+        assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+        let events = events_of(cluster, &node);
+        assert_eq!(events.matches("NodeUnfenced").count(), 0, "{events}");
+        let unfence = ["unfence", &node, "--accept-risk=boot-id", "-m=why"];
+        cluster.maint(unfence).succeeds();
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+/// Somebody else's tool does so, before the command ends the hold.
+#[test]
+fn a_taint_that_is_put_back_at_once_is_not_called_unfenced() {
+    on_one("unfence-tainted-again", |cluster| {
+        let node = unreachable(cluster);
+        let fence = ["fence", &node, "--powered-off=dark"];
+        cluster.maint(fence).succeeds();
+        comes_back(cluster, &node);
+        let path = format!("/api/v1/nodes/{node}");
+        let (read, is_written) = (path.clone(), AtomicBool::new(false));
+        let proxy = cluster.proxy(move |method, sent| {
+            is_written.fetch_or(is_write(method, sent), Relaxed);
+            match *method == Method::GET && sent.starts_with(&read) && is_written.load(Relaxed) {
+                true => Treatment::Keep,
+                false => Treatment::Pass,
+            }
+        });
+        let (run, kept) = proxy.holds_up(cluster.maint(["unfence", &node]));
+        let taint = json!({"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"});
+        cluster.patch(&path, &json!({"spec": {"taints": [taint]}}));
+        assert_eq!(kept.passes(), 200);
+        let run = run.ends();
+        assert_eq!((run.code, &run.stdout[..]), (1, ""), "{run}");
+        let stays = "stays fenced: its out-of-service taint was removed and is there again";
+        assert!(run.stderr.contains(stays), "{run}");
         let holder = holder_of(cluster, &node);
         assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
     });

@@ -58,7 +58,7 @@ impl Reader {
             .await
     }
 
-    /// Applies a merge patch to a Node.
+    /// Applies a merge patch to a Node. Returns the Node as the server stored it: an admission webhook may have changed it.
     ///
     /// # Errors
     /// If the server refuses or fails, or nothing comes in time.
@@ -71,7 +71,7 @@ impl Reader {
         patch: &Value,
         field_manager: &str,
         dry_run: bool,
-    ) -> Result<(), ApiError> {
+    ) -> Result<Value, ApiError> {
         let dry_run = if dry_run { "&dryRun=All" } else { "" };
         let call = Call::write(
             Method::PATCH,
@@ -83,6 +83,7 @@ impl Reader {
             "application/merge-patch+json",
             patch,
         );
-        self.requests().call(&call).await.map(drop)
+        let answer = self.requests().call(&call).await?;
+        serde_json::from_slice(&answer).map_err(|error| ApiError::Unreadable(error.to_string()))
     }
 }

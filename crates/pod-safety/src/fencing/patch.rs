@@ -49,8 +49,30 @@ pub fn fenced(node: &Value, record: &Record, now: Instant) -> Value {
 #[must_use]
 pub fn unfenced(node: &Value) -> Value {
     let mut taints = taints(node);
-    taints.retain(|taint| !typed(taint).is_some_and(|taint| is_out_of_service(&taint.key)));
+    taints.retain(|taint| !is_ours(taint));
     patch(node, &Value::Null, taints)
+}
+
+/// What is left of a fencing on a Node from which it was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// It has an out-of-service taint.
+    pub has_taint: bool,
+    /// It has our annotation.
+    pub has_record: bool,
+}
+
+impl Left {
+    /// What is left on `node`; `None`: nothing.
+    #[must_use]
+    pub fn on(node: &Value) -> Option<Self> {
+        let mut taints = taints(node).into_iter();
+        let left = Self {
+            has_taint: taints.any(|taint| is_ours(&taint)),
+            has_record: !node["metadata"]["annotations"][ANNOTATION].is_null(),
+        };
+        (left.has_taint || left.has_record).then_some(left)
+    }
 }
 
 fn patch(node: &Value, record: &Value, taints: Vec<Value>) -> Value {
@@ -75,6 +97,10 @@ fn taints(node: &Value) -> Vec<Value> {
         .as_array()
         .cloned()
         .unwrap_or_default()
+}
+
+fn is_ours(taint: &Value) -> bool {
+    typed(taint).is_some_and(|taint| is_out_of_service(&taint.key))
 }
 
 /// A taint, as far as its type knows it.
@@ -148,6 +174,25 @@ mod tests {
             let withdrawn = annotations.and_then(|all| all.get(attempt::ANNOTATION));
             assert_eq!(withdrawn, Some(&Value::Null));
         }
+    }
+
+    #[test]
+    fn a_taint_of_any_effect_or_a_record_is_left() {
+        let left = |has_taint, has_record| {
+            Some(Left {
+                has_taint,
+                has_record,
+            })
+        };
+        let other = json!({"key": "gpu", "effect": "NoSchedule"});
+        let taint = json!({"key": OUT_OF_SERVICE, "value": "x", "effect": "NoSchedule"});
+        let mut seen = node(&json!([other]));
+        assert_eq!(Left::on(&seen), None);
+        seen["metadata"]["annotations"] = json!({ANNOTATION: "unreadable"});
+        assert_eq!(Left::on(&seen), left(false, true));
+        seen["spec"]["taints"] = json!([other, taint]);
+        assert_eq!(Left::on(&seen), left(true, true));
+        assert_eq!(Left::on(&node(&json!([taint]))), left(true, false));
     }
 
     #[test]
