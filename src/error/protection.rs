@@ -36,6 +36,11 @@ impl ProtectionError {
             Self::TooSlow(_) | Self::Interrupted => false,
         }
     }
+
+    /// The server stored something else than was written.
+    pub(crate) fn is_altered(&self) -> bool {
+        matches!(self, Self::Write(error) if error.is_altered())
+    }
 }
 
 impl From<WriteError> for ProtectionError {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use futures::{StreamExt as _, stream};
-use maintenance_lease::{Change, Done, DryRun, Error, HeldLease, NodeLease, PROTECTION};
+use maintenance_lease::{ApiError, Change, Done, DryRun, Error, HeldLease, NodeLease, PROTECTION};
 use other_tools::{
     Conflict, KeysCleared, KeysRemoved, LeftBehind, MachineRecord, NodeUpdate, ProtectionResult,
     ProtectionStep, ProtectionWriter, WriteError,
@@ -285,8 +285,8 @@ impl<'a> Session<'a> {
     }
 
     /// Removes what [`set_held_label`](Self::set_held_label) wrote, before the lock `ending` is ended, and what is left of a
-    /// lock that has ended. Without permission, it stays, and the lock can be ended all the same: returns why, for
-    /// [`report_stays`](Self::report_stays) once the lock has ended.
+    /// lock that has ended. Without permission, or if a webhook keeps it, it stays, and the lock can be ended all the same:
+    /// returns why, for [`report_stays`](Self::report_stays) once the lock has ended.
     ///
     /// # Errors
     /// If the Node can't be read or written.
@@ -301,7 +301,11 @@ impl<'a> Session<'a> {
                 Ok(None)
             }
             Ok(_) => Ok(None),
-            Err(Error::Api(error)) if error.is_forbidden() => Ok(Some(Error::Api(error).into())),
+            Err(Error::Api(error))
+                if error.is_forbidden() || matches!(error, ApiError::Altered) =>
+            {
+                Ok(Some(Error::Api(error).into()))
+            }
             Err(error) => Err(error),
         }
     }

@@ -106,7 +106,11 @@ pub(crate) fn to_remove_left(
         true => format!("; this needs the right to patch nodes ({ROLES})"),
         false => String::new(),
     };
-    format!("to remove what is left: `{command}`{right}")
+    let first = match error.is_altered() {
+        true => "check `kubectl get mutatingwebhookconfigurations`; then, ",
+        false => "",
+    };
+    format!("{first}to remove what is left: `{command}`{right}")
 }
 
 /// Said in a dry run on the client with a cordon, which fails without the right to patch Nodes.

@@ -1,7 +1,7 @@
 //! The held label of a Node, if a command is killed between two of its writes, or a lock ends without it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -826,6 +826,96 @@ fn a_lock_is_reported_while_a_third_of_it_is_left() {
         );
         let verify = ["verify", &node, "--lock-id", run.stdout.trim()];
         assert_eq!(maint(&verify).code, 0, "{run}");
+    });
+}
+
+/// Whether it writes what a lock sets on its Node.
+fn is_label(method: &Method, path: &str) -> bool {
+    *method == Method::PATCH && path.contains("fieldManager=kubectl-maint-node-keys")
+}
+
+/// An admission webhook may do so.
+#[test]
+fn a_label_or_a_cordon_that_is_removed_is_not_reported_as_set() {
+    on_one("label-altered", |cluster| {
+        for removed in ["/spec", "/metadata/labels"] {
+            let node = cluster.node("worker-1");
+            let proxy = cluster.proxy_for(Treatment::Without(removed), is_label);
+            let maint = |words: &[&str]| {
+                let run = cluster.maint(words).kubeconfig(&proxy.kubeconfig).run();
+                assert!(!run.stderr.contains("labeled and cordoned"), "{run}");
+                run
+            };
+            let dry_run = maint(&["acquire", &node, "--cordon", "--dry-run=server"]);
+            assert_eq!(dry_run.code, 1, "{dry_run}");
+            assert_snapshot!(maint(&["acquire", &node, "--cordon"]), @"
+            $ kubectl maint acquire worker-1 --cordon
+            node/worker-1 acquired by alice@bastion until [time] (30m)
+            -- stderr
+            lease/worker-1 created
+            Expires [time] (in 30m). To release, extend or hold:
+              kubectl maint release worker-1
+              kubectl maint renew worker-1
+              kubectl maint hold worker-1 -m WHY
+            error: node/worker-1 is locked without the held label and not cordoned: the API server changed what was written (an admission webhook may have done this)
+            hint: to end the lock: `kubectl maint release worker-1`
+            -- exit code 1
+            ");
+            maint(&["release", &node]);
+            assert!(is_clean(cluster, &node));
+            let with = maint(&["with", &node, "--cordon", "--", "echo", "ran"]);
+            assert_eq!((with.code, &with.stdout[..]), (125, ""), "{with}");
+            assert_eq!(holder_of(cluster, &node), None);
+            cluster.delete(&format!("/api/v1/nodes/{node}"));
+            cluster.delete(&format!("{LEASES}/{node}"));
+        }
+    });
+}
+
+/// The lock ends nevertheless, and so does its cordon.
+#[test]
+fn a_label_that_cannot_be_removed_does_not_keep_its_lock() {
+    on_one("label-kept", |cluster| {
+        let node = cluster.node("worker-1");
+        let is_cordoned = || {
+            let seen = cluster.get(&format!("/api/v1/nodes/{node}"));
+            seen["spec"]["unschedulable"] == json!(true)
+        };
+        let writes = Arc::new(AtomicUsize::new(0));
+        let release = |treatment, edit: Value| {
+            cluster.maint(["acquire", &node, "--cordon"]).succeeds();
+            cluster.patch(&format!("/api/v1/nodes/{node}"), &edit);
+            assert!(is_cordoned());
+            let counted = Arc::clone(&writes);
+            let proxy = cluster.proxy_for(treatment, move |method, path| {
+                counted.fetch_add(usize::from(is_label(method, path)), Ordering::Relaxed);
+                is_label(method, path)
+            });
+            let release = cluster.maint(["release", &node]);
+            let run = release.kubeconfig(&proxy.kubeconfig).succeeds();
+            assert!(!is_cordoned(), "{run}");
+            assert_eq!(holder_of(cluster, &node), None, "{run}");
+            run
+        };
+        let note = "/metadata/annotations/kubectl-maint.dev~1held-reason";
+        assert_snapshot!(release(Treatment::With(note, "disk"), json!({})), @"
+        $ kubectl maint release worker-1
+        node/worker-1 released
+        -- stderr
+        Warning: could not remove the held label, the opt-outs and the cordon from node/worker-1, if the lock set them: the API server changed what was written (an admission webhook may have done this)
+        hint: check `kubectl get mutatingwebhookconfigurations`; then, to remove what is left: `kubectl maint unhold worker-1`
+        -- exit code 0
+        ");
+        assert_eq!(writes.swap(0, Ordering::Relaxed), 1);
+
+        // What somebody else owns is removed in a write of its own.
+        let edit = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "edited"}}});
+        let run = release(Treatment::Without("/metadata/labels"), edit);
+        let stays = format!(
+            "Warning: could not remove the held label, the opt-outs and the cordon from node/{node}"
+        );
+        assert!(run.stderr.contains(&stays), "{run}");
+        assert!(writes.load(Ordering::Relaxed) <= 2);
     });
 }
 

@@ -34,6 +34,10 @@ use crate::opt_outs::{is_listed, is_set_by_lock, owns_cordon};
 use crate::other_objects::OtherObjects;
 use crate::writes::{APPLY, FORCED_APPLY, Kind, MERGE, Tries, patch, read, try_patch};
 
+/// How many writes the end of a lock takes at most: two for an earlier lock and two for its own, and again if the Node was
+/// changed in between.
+const MOST_WRITES: u32 = 8;
+
 /// The Node and the lock that keys belong to.
 #[derive(Clone, Copy, Debug)]
 pub struct KeysOfLock<'a> {
@@ -174,7 +178,7 @@ pub async fn set_keys<E: From<ApiError>>(
             return Ok(KeysSet::LockEnded);
         }
         match patch(requests, &path(of.node), kind, &body).await {
-            Ok(()) => return Ok(KeysSet::Done(conflicts)),
+            Ok(_) => return Ok(KeysSet::Done(conflicts)),
             Err(error) => tries.wait(error).await?,
         }
     }
@@ -208,7 +212,7 @@ pub(crate) async fn check_keys(
             Step::Done(set) => return Ok(set),
         };
         match try_patch(requests, &path(name), kind, &body).await {
-            Ok(()) => return Ok(KeysSet::Done(conflicts)),
+            Ok(_) => return Ok(KeysSet::Done(conflicts)),
             Err(error) => tries.wait(error).await?,
         }
     }
@@ -226,7 +230,8 @@ pub(crate) async fn check_keys(
 /// what is left.
 ///
 /// # Errors
-/// If the Node can't be read or written, or keeps changing. Also the errors of `shown`.
+/// If the Node can't be read or written, or keeps changing. Also the errors of `shown`. [`ApiError::Altered`] if something, such
+/// as an admission webhook, keeps held keys on the Node. Everything else was removed then, and the lock can be ended.
 ///
 /// # Caveats
 /// Dropping this future abandons the answer. The keys may still be removed.
@@ -237,7 +242,26 @@ pub async fn remove_keys<E: From<ApiError>>(
     shown: impl AsyncFn() -> Result<Option<String>, E>,
     remove_other_objects: impl AsyncFn(&OtherObjects, &str) -> OtherObjects,
 ) -> Result<KeysRemoved, E> {
+    let mut is_altered = false;
+    let (shown, remove) = (shown, remove_other_objects);
+    let removed = remove_all(requests, name, ending, shown, remove, &mut is_altered).await?;
+    match is_altered {
+        true => Err(ApiError::Altered.into()),
+        false => Ok(removed),
+    }
+}
+
+/// The same. Sets `is_altered` if something keeps held keys on the Node.
+async fn remove_all<E: From<ApiError>>(
+    requests: &Requests,
+    name: &str,
+    ending: Option<&str>,
+    shown: impl AsyncFn() -> Result<Option<String>, E>,
+    remove_other_objects: impl AsyncFn(&OtherObjects, &str) -> OtherObjects,
+    is_altered: &mut bool,
+) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
+    let mut writes = 0..MOST_WRITES;
     let mut removed = KeysRemoved::Nothing;
     let mut removal = Removal::new(remove_other_objects);
     // The lock whose label is gone, while other keys of it may be left.
@@ -265,7 +289,7 @@ pub async fn remove_keys<E: From<ApiError>>(
             };
             removing.other_objects = other_objects.without(&left);
             match patch(requests, &path(name), MERGE, &body).await {
-                Ok(()) => {
+                Ok(_) => {
                     removal.check_lease(&removing.other_objects, "").await;
                     return Ok(removed.and(removing));
                 }
@@ -274,8 +298,13 @@ pub async fn remove_keys<E: From<ApiError>>(
             }
             continue;
         };
+        // A merge patch would not remove what is kept.
+        let to_end = |left: &OtherObjects| match *is_altered {
+            true => Some((FORCED_APPLY, to_remove(&node, ended, left)?)),
+            false => to_end(&node, ended, left),
+        };
         let has_keys = found.is_some() || !removing.is_empty();
-        if other_objects.is_empty() && to_end(&node, ended, &other_objects).is_none() {
+        if other_objects.is_empty() && to_end(&other_objects).is_none() {
             return Ok(removed);
         }
         if ending != Some(ended) && shown().await?.as_deref() == Some(ended) {
@@ -284,7 +313,7 @@ pub async fn remove_keys<E: From<ApiError>>(
         // A policy may refuse the end of this lock, which then keeps what it has set on other objects.
         if !other_objects.is_empty()
             && ending == Some(ended)
-            && let Some((kind, body)) = to_end(&node, ended, &other_objects)
+            && let Some((kind, body)) = to_end(&other_objects)
             && let Err(error) = try_patch(requests, &path(name), kind, &body).await
         {
             if error.is_by_policy() {
@@ -298,10 +327,23 @@ pub async fn remove_keys<E: From<ApiError>>(
         }
         let left = removal.left(&other_objects, ended).await;
         removing.other_objects = other_objects.without(&left);
-        let Some((kind, body)) = to_end(&node, ended, &left) else {
+        let Some((kind, body)) = to_end(&left) else {
             return Ok(removed);
         };
-        let written = patch(requests, &path(name), kind, &body).await;
+        if writes.next().is_none() {
+            return Err(ApiError::Altered.into());
+        }
+        let written = match patch(requests, &path(name), kind, &body).await {
+            Ok(node) => {
+                *is_altered |= has_held_keys(&node, &left);
+                Ok(())
+            }
+            Err(ApiError::Altered) => {
+                *is_altered = true;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
         if written.is_ok() {
             removal.check_lease(&removing.other_objects, ended).await;
         }
@@ -365,7 +407,7 @@ pub async fn clear_keys<E: From<ApiError>>(
         removed.cordon &= !keeps_cordon;
         removed.other_objects = other_objects.without(&left);
         match patch(requests, &path(name), MERGE, &body).await {
-            Ok(()) => {
+            Ok(_) => {
                 let lock_id = lock_id.unwrap_or_default();
                 removal.check_lease(&removed.other_objects, lock_id).await;
                 return Ok(KeysCleared { removed, left });
@@ -408,7 +450,7 @@ pub(crate) async fn remove_records(
             "annotations": nulls,
         }});
         match patch(requests, &path(of.node), MERGE, &body).await {
-            Ok(()) => return Ok(()),
+            Ok(_) => return Ok(()),
             Err(error) => tries.wait(error).await?,
         }
     }
@@ -418,6 +460,13 @@ pub(crate) async fn remove_records(
 #[must_use]
 pub fn has_keys(node: &Node) -> bool {
     to_clear(node, true, &OtherObjects::default()).is_some()
+}
+
+/// Whether `node`, as the server stored it, has keys that only locks write, other than the records of what is `left`.
+fn has_held_keys(node: &Value, left: &OtherObjects) -> bool {
+    let maps = ["labels", "annotations"].map(|map| node["metadata"][map].as_object());
+    let mut keys = maps.into_iter().flatten().flat_map(Map::keys);
+    keys.any(|key| is_held_key(key) && !left.is_record(key))
 }
 
 /// What locks set on `node`, and nobody else.

@@ -121,7 +121,7 @@ pub(crate) async fn set_machine_opt_outs<E: From<ApiError>>(
         }
         let path = machine.of.path(machine.version);
         match patch(requests, &path, APPLY, &body).await {
-            Ok(()) => return Ok(OptOutsSet::Done),
+            Ok(_) => return Ok(OptOutsSet::Done),
             Err(error) => tries.wait(error).await?,
         }
         machine = match read_machine(requests, &machine.of).await? {
@@ -173,7 +173,7 @@ pub(crate) async fn remove_machine_opt_outs<E: From<ApiError>>(
         }
         let path = of.path(machine.version);
         match patch(requests, &path, APPLY, &body).await {
-            Ok(()) => return Ok(OptOutsRemoved::Done),
+            Ok(_) => return Ok(OptOutsRemoved::Done),
             // Nothing of ours is there, and this user could not have written it.
             Err(error) if error.is_forbidden() && machine.lock_id().is_none() => {
                 return Ok(OptOutsRemoved::Done);

@@ -165,7 +165,9 @@ async fn write(
 ) -> Result<(), ApiError> {
     let path = medik8s_lease_path(of.node);
     match found {
-        Some(found) => patch(requests, &path, MERGE, &body(of, Some(found), now)).await,
+        Some(found) => patch(requests, &path, MERGE, &body(of, Some(found), now))
+            .await
+            .map(drop),
         None => {
             let (leases, _) = path.rsplit_once('/').expect("the path of an object");
             let body = body(of, None, now);

@@ -101,6 +101,12 @@ impl WriteError {
         self.api().is_some_and(ApiError::is_missing_right)
     }
 
+    /// The server stored something else than was written: an admission webhook may have changed it.
+    #[must_use]
+    pub fn is_altered(&self) -> bool {
+        matches!(self.api(), Some(ApiError::Altered))
+    }
+
     /// An admission policy of ours refused it.
     pub(crate) fn is_by_our_policy(&self) -> bool {
         self.api()

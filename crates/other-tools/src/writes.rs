@@ -39,22 +39,26 @@ pub(crate) async fn read<T: DeserializeOwned>(
     }
 }
 
+/// Sends a patch. Returns the object as the server stored it.
+///
+/// # Errors
+/// Also if a label, an annotation or the cordon is not as it was written.
 pub(crate) async fn patch(
     requests: &Requests,
     path: &str,
     kind: Kind,
     body: &Value,
-) -> Result<(), ApiError> {
+) -> Result<Value, ApiError> {
     send(requests, path, kind, body, "").await
 }
 
-/// Asks whether a patch is admitted. Nothing is written.
+/// The same in a dry run: nothing is written.
 pub(crate) async fn try_patch(
     requests: &Requests,
     path: &str,
     kind: Kind,
     body: &Value,
-) -> Result<(), ApiError> {
+) -> Result<Value, ApiError> {
     send(requests, path, kind, body, "&dryRun=All").await
 }
 
@@ -64,14 +68,37 @@ async fn send(
     (content_type, query): Kind,
     body: &Value,
     dry_run: &str,
-) -> Result<(), ApiError> {
+) -> Result<Value, ApiError> {
     let call = Call::write(
         Method::PATCH,
         format!("{path}?fieldManager={FIELD_MANAGER}{query}{dry_run}"),
         content_type,
         body,
     );
-    requests.call(&call).await.map(drop)
+    let answer = requests.call(&call).await?;
+    let object: Value =
+        serde_json::from_slice(&answer).map_err(|error| ApiError::Unreadable(error.to_string()))?;
+    match is_as_written(body, &object) {
+        true => Ok(object),
+        false => Err(ApiError::Altered),
+    }
+}
+
+/// Whether `object` has the labels, the annotations and the cordon of the patch `body`, and lacks those that are null there.
+/// An admission webhook may have changed them.
+fn is_as_written(body: &Value, object: &Value) -> bool {
+    let has =
+        |map: &Value, key: &str, wanted: &Value| map.get(key).unwrap_or(&Value::Null) == wanted;
+    let (written, stored) = (&body["metadata"], &object["metadata"]);
+    let are_same = ["labels", "annotations"].into_iter().all(|map| {
+        let wanted = written[map].as_object().into_iter().flatten();
+        let stored = &stored[map];
+        wanted
+            .into_iter()
+            .all(|(key, wanted)| has(stored, key, wanted))
+    });
+    let cordon = body["spec"].get("unschedulable");
+    are_same && cordon.is_none_or(|wanted| has(&object["spec"], "unschedulable", wanted))
 }
 
 /// The tries of one write.
@@ -101,8 +128,10 @@ impl Tries {
             true => error.is_throttled(),
             false => error.may_pass(),
         };
+        // It was written, and would be changed again.
+        let is_altered = matches!(error, ApiError::Altered);
         self.failed += 1;
-        if self.failed >= MOST_TRIES || !(is_version || may_pass) {
+        if self.failed >= MOST_TRIES || is_altered || !(is_version || may_pass) {
             return Err(error);
         }
         sleep(FIRST_PAUSE * 2u32.pow(self.failed - 1)).await;

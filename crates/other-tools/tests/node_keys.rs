@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::Path;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use control_plane::{NodeSpec, Rule, is_left_out, shared};
@@ -838,4 +838,55 @@ fn a_conflict_is_no_leave_to_remove_what_a_lock_set_on_other_objects() {
     let removing = remove_keys::<ApiError>(&requests, "n", Some("u.1.a"), shown, nothing);
     let error = RUNTIME.block_on(removing).expect_err("the policy refuses");
     assert!(error.is_by_policy(), "{error}");
+}
+
+/// Admission webhooks of other people may do so.
+#[test]
+fn keys_that_the_server_stores_otherwise_are_no_success_and_end_in_few_writes() {
+    let node = |labels: &Value| {
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {
+            "name": "n",
+            "uid": "u",
+            "resourceVersion": "7",
+            "labels": labels,
+            "annotations": {LOCK_ID: "u.1.a"},
+        }})
+    };
+    let writes = Arc::new(AtomicU32::new(0));
+    let requests = |node: Value| {
+        let writes = Arc::clone(&writes);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            writes.fetch_add(
+                u32::from(*request.method() != Method::GET),
+                Ordering::Relaxed,
+            );
+            let answer = Response::builder()
+                .header("content-type", "application/json")
+                .body(Body::from(node.to_string().into_bytes()));
+            async { Ok::<_, Infallible>(answer.expect("an answer")) }
+        });
+        RUNTIME.block_on(async { Requests::new(Client::new(service, "default"), None) })
+    };
+    let is_altered = |error: ApiError| assert!(matches!(error, ApiError::Altered), "{error}");
+
+    let kept = requests(node(&json!({"kubectl-maint.dev/held": "true"})));
+    let shown = async || Ok::<_, ApiError>(None);
+    for ending in [None, Some("u.1.a"), Some("u.2.b")] {
+        let removing = remove_keys(&kept, "n", ending, shown, no_other_objects);
+        is_altered(RUNTIME.block_on(removing).expect_err("the label stays"));
+        assert!(writes.swap(0, Ordering::Relaxed) <= 8, "{ending:?}");
+    }
+    let clearing = clear_keys(&kept, "n", shown, no_other_objects);
+    is_altered(RUNTIME.block_on(clearing).expect_err("the label stays"));
+    assert_eq!(writes.swap(0, Ordering::Relaxed), 1);
+
+    let of = KeysOfLock {
+        node: "n",
+        uid: "u",
+        lock_id: "u.1.a",
+    };
+    let stripped = requests(node(&json!({})));
+    let setting = set_keys::<ApiError>(&stripped, of, async |_| keys(), async || Ok(true));
+    is_altered(RUNTIME.block_on(setting).expect_err("there is no label"));
+    assert_eq!(writes.load(Ordering::Relaxed), 1);
 }

@@ -52,6 +52,8 @@ pub(crate) enum Treatment {
     /// It goes to the server without this field of its body, a JSON pointer: like that, an admission webhook may
     /// change it.
     Without(&'static str),
+    /// The same with this field in its body, a JSON pointer, and the field's value.
+    With(&'static str, &'static str),
     /// It waits until the test lets it go, also when nobody waits for the answer any more.
     Keep,
     /// The server never sees it; this is the answer: a status code, and a `Retry-After` in seconds.
@@ -281,14 +283,17 @@ impl RequestHandler {
             }
         }
         let body = match treatment {
-            Treatment::Without(field) => without(&body.to_bytes(), field),
+            Treatment::Without(field) => changed(&body.to_bytes(), field, None),
+            Treatment::With(field, value) => changed(&body.to_bytes(), field, Some(value)),
             _ => body.to_bytes(),
         };
         let onwards = onwards
             .body(Body::from(body))
             .expect("a request that came in");
         match treatment {
-            Treatment::Pass | Treatment::Without(_) => forward(self.client.clone(), onwards).await,
+            Treatment::Pass | Treatment::Without(_) | Treatment::With(..) => {
+                forward(self.client.clone(), onwards).await
+            }
             Treatment::Ahead(seconds) => {
                 let mut answer = forward(self.client.clone(), onwards).await;
                 move_date(&mut answer, seconds);
@@ -325,12 +330,17 @@ impl RequestHandler {
     }
 }
 
-/// The JSON `body` without this field, if it has it.
-fn without(body: &[u8], field: &str) -> Bytes {
+/// The JSON `body` with this value of a field, or without the field.
+fn changed(body: &[u8], field: &str, value: Option<&str>) -> Bytes {
     let mut body: Value = serde_json::from_slice(body).expect("JSON");
     let (parent, name) = field.rsplit_once('/').expect("a pointer");
-    if let Some(Value::Object(fields)) = body.pointer_mut(parent) {
-        fields.remove(&name.replace("~1", "/"));
+    let name = name.replace("~1", "/");
+    match (value, body.pointer_mut(parent)) {
+        (Some(value), Some(fields)) => fields[name] = json!(value),
+        (None, Some(Value::Object(fields))) => {
+            fields.remove(&name);
+        }
+        _ => {}
     }
     Bytes::from(body.to_string())
 }
