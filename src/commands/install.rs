@@ -69,6 +69,7 @@ pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, F
     check_version(&session).await?;
     let installed = Installed::read(session.locks.requests(), |_| true).await?;
     installed.must_be_ours()?;
+    installed.must_be_unrestricted()?;
     let namespace = installed.found(Manifest::is_namespace);
     if namespace.is_some_and(|it| it["metadata"]["deletionTimestamp"].is_string()) {
         return Err(Refusal::NamespaceDeleting.into());

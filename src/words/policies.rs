@@ -197,6 +197,19 @@ pub(crate) fn refusal(refusal: &Refusal, program: &Program) -> (String, String) 
                 program.kubectl("apply --server-side --force-conflicts -f -")
             ),
         ),
+        Refusal::Added { object, field } => {
+            let patch = format!(r#"[{{"op":"remove","path":"/spec/{field}"}}]"#);
+            (
+                format!(
+                    "somebody added spec.{field} to {object}, so its policy may not check every write; nothing was changed"
+                ),
+                format!(
+                    "to remove it: `{}`; then run `{}` again",
+                    program.kubectl(format_args!("patch {object} --type=json -p '{patch}'")),
+                    program.run("install")
+                ),
+            )
+        }
         Refusal::StillEnforced(error) => (
             format!(
                 "the mode was changed, but the server still refuses writes that break a rule: {}",

@@ -335,6 +335,50 @@ fn objects_applied_by_kubectl_can_be_enforced_and_installed_again() {
     assert_eq!(admin.get(&path)["spec"]["failurePolicy"], "Ignore");
 }
 
+/// An apply leaves fields that it does not know as they are. The command must not call that installed.
+#[test]
+fn a_policy_that_somebody_restricted_is_found_and_can_be_repaired() {
+    let Some(plane) = plane() else { return };
+    let _logs = plane.keep_logs_on_panic("restricted");
+    let admin = admin(&plane);
+    admin.succeeds(&["install"]);
+    let release = || {
+        let doctor = admin.maint(&["doctor"]).stdout;
+        let is_release = |line: &&str| line.split_whitespace().nth(1) == Some("release");
+        let release = doctor.lines().find(is_release);
+        release.expect("a line about the release").to_owned()
+    };
+    assert!(release().starts_with("ok "), "{}", release());
+    let selector = json!({"objectSelector": {"matchLabels": {"a": "b"}}});
+    let never = json!([{"name": "never", "expression": "false"}]);
+    for (kind, field, value) in [
+        (
+            "validatingadmissionpolicybinding",
+            "matchResources",
+            selector,
+        ),
+        ("validatingadmissionpolicy", "matchConditions", never),
+    ] {
+        let name = format!("{kind}.admissionregistration.k8s.io/kubectl-maint-leases");
+        let edit = json!({"spec": {field: value}}).to_string();
+        let patched = plane.kubectl(&["patch", &name, "--type=merge", "-p", &edit]);
+        patched.expect("an edit");
+        assert!(release().ends_with(&name), "{}", release());
+        let stopped = admin.maint(&["install"]);
+        assert_eq!((stopped.code, &*stopped.stdout), (6, ""), "{stopped:?}");
+        let removal = format!(r#"[{{"op":"remove","path":"/spec/{field}"}}]"#);
+        let said = format!(
+            "error: somebody added spec.{field} to {name}, so its policy may not check every write; nothing was changed\n\
+             hint: to remove it: `kubectl patch {name} --type=json -p '{removal}'`; then run `kubectl maint install` again\n"
+        );
+        assert_eq!(stopped.stderr, said);
+        let repaired = plane.kubectl(&["patch", &name, "--type=json", "-p", &removal]);
+        repaired.expect("the command of the hint");
+        admin.succeeds(&["install"]);
+        assert!(release().starts_with("ok "), "{}", release());
+    }
+}
+
 /// In an emergency, the command must not end while writes are still refused.
 #[test]
 fn a_mode_that_refuses_nothing_takes_effect_before_the_command_ends() {

@@ -66,6 +66,13 @@ pub enum Refusal {
         /// The conflict, as the server reports it.
         error: ApiError,
     },
+    /// Somebody added a field to this object, and an apply would not remove it.
+    Added {
+        /// Kind and name.
+        object: String,
+        /// The field of its spec.
+        field: &'static str,
+    },
     /// They refuse nothing in their new mode, but the server still refuses writes that break a rule.
     StillEnforced(ApiError),
     /// They are in deny mode, but the server still admits writes that break a rule.

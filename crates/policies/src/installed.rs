@@ -138,6 +138,21 @@ impl<'a> Installed<'a> {
         Ok(())
     }
 
+    /// Refuses objects with fields that somebody added and that may restrict the policies: they would stay.
+    ///
+    /// # Errors
+    /// If there is such an object.
+    pub fn must_be_unrestricted(&self) -> Result<(), Error> {
+        for (manifest, found) in &self.objects {
+            let field = found.as_ref().and_then(|it| manifest.added_field(it));
+            if let Some(field) = field {
+                let object = manifest.full_name();
+                return Err(Refusal::Added { object, field }.into());
+            }
+        }
+        Ok(())
+    }
+
     /// What the cluster has of the object.
     pub fn found(&self, wanted: impl Fn(&Manifest) -> bool) -> Option<&Value> {
         let mut objects = self.objects.iter();

@@ -216,6 +216,9 @@ pub fn manifests() -> Vec<Manifest> {
         .collect()
 }
 
+/// The fields of a spec that can restrict a policy or a binding to fewer writes.
+const RESTRICTIONS: [&str; 4] = ["matchResources", "matchConditions", "paramKind", "paramRef"];
+
 impl Manifest {
     /// The object.
     #[must_use]
@@ -323,6 +326,20 @@ impl Manifest {
             .find(|manager| !manager.starts_with("kubectl") && *manager != "before-first-apply")
     }
 
+    /// A field of the spec that somebody added to the object which the cluster has. It may restrict a policy to fewer writes,
+    /// and an apply does not remove it.
+    #[must_use]
+    pub fn added_field(&self, found: &Value) -> Option<&'static str> {
+        let length = |spec: &Value, field: &str| match &spec[field] {
+            Value::Object(fields) => fields.len(),
+            Value::Array(items) => items.len(),
+            _ => 0,
+        };
+        let (wanted, found) = (&self.object["spec"], &found["spec"]);
+        let mut fields = RESTRICTIONS.into_iter();
+        fields.find(|field| length(found, field) > length(wanted, field))
+    }
+
     /// Whether the object which the cluster has is that of this release, whatever the mode and the lists are.
     #[must_use]
     pub fn is_current(&self, found: &Value) -> bool {
@@ -331,7 +348,11 @@ impl Manifest {
         if let Some(spec) = wanted.as_object_mut().filter(|_| self.is_binding()) {
             spec.remove("validationActions");
         }
-        contains(&found["spec"], &wanted)
+        let constraints = "matchConstraints";
+        // An empty selector matches everything, so one with more fields is another one.
+        self.added_field(found).is_none()
+            && found["spec"][constraints] == wanted[constraints]
+            && contains(&found["spec"], &wanted)
     }
 
     fn api_version(&self) -> &str {
@@ -391,6 +412,47 @@ mod tests {
         assert!(policy().is_current(&found));
         found["spec"]["validations"][0]["expression"] = json!("true");
         assert!(!policy().is_current(&found));
+    }
+
+    #[test]
+    fn an_object_that_was_restricted_is_another_one() {
+        for manifest in manifests()
+            .into_iter()
+            .filter(|it| it.is_policy() || it.is_binding())
+        {
+            let name = manifest.full_name();
+            let edited = |field: &str, value: &Value| {
+                let mut found = manifest.object().clone();
+                found["spec"][field] = value.clone();
+                found
+            };
+            assert!(manifest.is_current(manifest.object()), "{name}");
+            let selector = json!({"objectSelector": {"matchLabels": {"a": "b"}}});
+            let mut conditions = manifest.object()["spec"]["matchConditions"].clone();
+            let never = json!({"name": "never", "expression": "false"});
+            match conditions.as_array_mut() {
+                Some(conditions) => conditions.push(never),
+                None => conditions = json!([never]),
+            }
+            for (field, value) in [
+                ("matchResources", &selector),
+                ("paramRef", &json!({"name": "a"})),
+                ("matchConditions", &conditions),
+            ] {
+                let found = edited(field, value);
+                assert_eq!(manifest.added_field(&found), Some(field), "{name}");
+                assert!(!manifest.is_current(&found), "{name} {field}");
+            }
+            let mut found = manifest.object().clone();
+            if manifest.is_policy() {
+                found["spec"]["matchConstraints"]["objectSelector"] =
+                    json!({"matchLabels": {"a": "b"}});
+                assert!(!manifest.is_current(&found), "{name}");
+            }
+            // The server may write what is empty.
+            let found = edited("matchResources", &json!({}));
+            assert!(manifest.is_current(&found), "{name}");
+        }
     }
 
     #[test]
