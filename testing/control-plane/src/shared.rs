@@ -16,7 +16,7 @@ pub fn is_left_out() -> bool {
 }
 
 /// The control plane that all tests of this process share: started at the first call, with a
-/// controller manager, and ended by its janitor when the process ends. Tests keep apart by the
+/// controller manager that leaves Nodes as they are, and ended by its janitor when the process ends. Tests keep apart by the
 /// names of their nodes, namespaces and users.
 ///
 /// # Panics
@@ -25,7 +25,12 @@ pub fn is_left_out() -> bool {
 pub fn shared() -> &'static ControlPlane {
     static SHARED: OnceLock<Result<ControlPlane, String>> = OnceLock::new();
     SHARED
-        .get_or_init(|| ControlPlane::start().map_err(|error| format!("{error:#}")))
+        .get_or_init(|| {
+            // It would remove the taint of a node that it sees for the first time, and of all nodes while none is ready. It
+            // taints one node in ten seconds again.
+            let builder = ControlPlane::builder().controllers(&["*", "-node-lifecycle-controller"]);
+            builder.start().map_err(|error| format!("{error:#}"))
+        })
         .as_ref()
         .unwrap_or_else(|error| panic!("no control plane for this test: {error}"))
 }
