@@ -179,6 +179,8 @@ impl Kubeconfig {
         // The user's own file may be of any size. What keeps its aliases from growing without end stays limited.
         let options = serde_saphyr::options! {
             with_snippet: false,
+            // As for kubectl, at the top: serde refuses duplicates within a flattened entry.
+            duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
             budget: serde_saphyr::budget! {
                 max_events: usize::MAX,
                 max_nodes: usize::MAX,
@@ -348,6 +350,14 @@ mod tests {
         assert_eq!(merged.cluster("a").unwrap().proxy_url, None);
         assert!(merged.cluster("b").is_some());
         assert!(merged.user("u").is_some());
+    }
+
+    #[test]
+    fn the_last_of_two_equal_keys_wins_as_for_kubectl() {
+        let text = "{current-context: a, users: [{name: u, user: {token: t}}], current-context: b}";
+        let config = Kubeconfig::parse(text).unwrap();
+        assert_eq!(config.current_context.as_deref(), Some("b"));
+        assert!(config.user("u").is_some());
     }
 
     #[test]
