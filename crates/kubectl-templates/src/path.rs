@@ -214,7 +214,7 @@ pub(super) fn split(mut text: &str, separator: char) -> Vec<&str> {
     parts
 }
 
-/// The text of a literal in quotes.
+/// The text of a literal in quotes. kubectl knows more escapes: those are refused, and not printed as something else.
 pub(super) fn unquoted(typed: &str) -> Result<String, String> {
     let invalid = || format!("{typed} is not a quoted text");
     let mut characters = typed.chars();
@@ -226,7 +226,8 @@ pub(super) fn unquoted(typed: &str) -> Result<String, String> {
                 'n' => '\n',
                 't' => '\t',
                 'r' => '\r',
-                other => other,
+                other if other == '\\' || Some(other) == quote => other,
+                other => return Err(format!("{typed} has the unknown escape \\{other}")),
             }),
             character if Some(character) == quote => {
                 return match characters.next() {

@@ -134,6 +134,7 @@ fn bad_templates_are_refused_with_what_is_wrong() {
         "jsonpath={.items.}",
         "jsonpath={\"text}",
         "jsonpath={\"a\"b}",
+        "jsonpath={\"a\\u00e9\"}",
         "custom-columns=",
         "custom-columns=NODE",
         "custom-columns=NODE:",
@@ -162,6 +163,7 @@ fn bad_templates_are_refused_with_what_is_wrong() {
     jsonpath={.items.}: ".items." is not a JSONPath: a name is missing after a dot
     jsonpath={"text}: unclosed action
     jsonpath={"a"b}: "a"b is not a quoted text
+    jsonpath={"a\u00e9"}: "a\u00e9" has the unknown escape \u
     custom-columns=: "" is not a column; write HEADER:PATH, e.g. NODE:.node
     custom-columns=NODE: "NODE" is not a column; write HEADER:PATH, e.g. NODE:.node
     custom-columns=NODE:: "NODE:" is not a column; write HEADER:PATH, e.g. NODE:.node
