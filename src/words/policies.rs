@@ -192,7 +192,7 @@ pub(crate) fn refusal(refusal: &Refusal, program: &Program) -> (String, String) 
                 escape(&error.to_string())
             ),
             format!(
-                "to overwrite those changes: `{} | {}`, then set the mode again",
+                "to overwrite those changes: `{} | {}`, then set the mode, --allow-user and --allow-group again",
                 program.run("install -o yaml"),
                 program.kubectl("apply --server-side --force-conflicts -f -")
             ),

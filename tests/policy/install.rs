@@ -330,7 +330,7 @@ fn objects_applied_by_kubectl_can_be_enforced_and_installed_again() {
     let stopped = admin.maint(&["install"]);
     assert_eq!(stopped.code, 6, "{stopped:?}");
     let hint = "hint: to overwrite those changes: `kubectl maint install -o yaml | kubectl apply --server-side \
-                --force-conflicts -f -`, then set the mode again\n";
+                --force-conflicts -f -`, then set the mode, --allow-user and --allow-group again\n";
     assert!(stopped.stderr.ends_with(hint), "{stopped:?}");
     assert_eq!(admin.get(&path)["spec"]["failurePolicy"], "Ignore");
 }
