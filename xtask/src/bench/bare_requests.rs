@@ -1,11 +1,10 @@
-//! What the API server needs for the requests of a command: they are sent on a new connection, and nothing is done with
-//! the answers. No program that needs these requests takes less.
+//! The requests of a command alone: a program of its own sends them, and does nothing with the answers. What a command
+//! takes beyond that is its own.
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use control_plane::ControlPlane;
 use futures::try_join;
 use http::Request;
@@ -13,8 +12,8 @@ use kube::Client;
 use maintenance_lease::Requests;
 use serde_json::{Value, json};
 
-use super::command_cost::{Cost, optimized_xtask};
-use super::quantiles::{Quantiles, millis};
+use super::command_cost::{Cost, cost, median, optimized_xtask};
+use super::quantiles::millis;
 use super::raw_patches::{NAMESPACE, client};
 use crate::output::result;
 
@@ -30,7 +29,7 @@ pub(super) enum Requested {
 /// The node whose Lease is patched.
 pub(super) const NODE: &str = "bench-one";
 
-/// Prints the median of `rounds`, in proportion to what kubectl took.
+/// Prints the median of `rounds` runs, in proportion to kubectl.
 pub(super) fn compare(
     plane: &ControlPlane,
     requested: Requested,
@@ -41,25 +40,26 @@ pub(super) fn compare(
         Requested::Acquire => "acquire",
         Requested::Lists => "lists",
     };
-    let mut command = Command::new(optimized_xtask());
-    command
-        .args(["bare-requests", name, "--rounds", &rounds.to_string()])
-        .arg("--kubeconfig")
-        .arg(plane.admin_kubeconfig())
-        .env_clear();
-    let output = command.output()?;
-    ensure!(output.status.success(), "{command:?} failed");
-    let micros = String::from_utf8(output.stdout)?.trim().parse()?;
-    let bare = Duration::from_micros(micros);
+    let run = |round: u16| {
+        let mut command = Command::new(optimized_xtask());
+        command
+            .args(["bare-requests", name, "--kubeconfig"])
+            .arg(plane.admin_kubeconfig())
+            .args(["--transitions", &round.to_string()])
+            .env_clear();
+        cost(&command)
+    };
+    let bare: Vec<Cost> = (2..rounds + 2).map(run).collect::<Result<_>>()?;
+    let wall = median(&bare).wall;
     result(format_args!(
-        "  its requests alone, on a new connection: wall {:.3} ({})",
-        bare.as_secs_f64() / kubectl.wall.as_secs_f64(),
-        millis(bare),
+        "  a program that only sends its requests: wall {:.3} ({})",
+        wall.as_secs_f64() / kubectl.wall.as_secs_f64(),
+        millis(wall),
     ));
     Ok(())
 }
 
-/// Send the requests of a command, and print how long they take in µs
+/// Send the requests of a command
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     requested: Requested,
@@ -67,40 +67,32 @@ pub(crate) struct Arguments {
     #[arg(long)]
     kubeconfig: PathBuf,
 
+    /// What is written: another number each time
     #[arg(long)]
-    rounds: u16,
+    transitions: u16,
 }
 
 impl Arguments {
-    #[expect(clippy::print_stdout, reason = "the parent reads it")]
     pub(crate) fn run(self) -> Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .context("failed to start a runtime")?;
-        let times = runtime.block_on(async {
-            let mut times = Vec::new();
-            for round in 0..self.rounds {
-                let begun = Instant::now();
-                let client = client(&self.kubeconfig).await?;
-                match self.requested {
-                    Requested::Acquire => acquire(&client, round).await?,
-                    Requested::Lists => lists(client).await?,
-                }
-                times.push(begun.elapsed());
+        runtime.block_on(async {
+            let client = client(&self.kubeconfig).await?;
+            match self.requested {
+                Requested::Acquire => acquire(&client, self.transitions).await,
+                Requested::Lists => lists(client).await,
             }
-            anyhow::Ok(times)
-        })?;
-        println!("{}", Quantiles::of(times).quantile(0.5).as_micros());
-        Ok(())
+        })
     }
 }
 
-async fn acquire(client: &Client, round: u16) -> Result<()> {
+async fn acquire(client: &Client, transitions: u16) -> Result<()> {
     let node = Request::get(format!("/api/v1/nodes/{NODE}")).body(Vec::new())?;
     let lease = Request::get(lease_path(NODE)).body(Vec::new())?;
     try_join!(client.request_text(node), client.request_text(lease))?;
-    client.request_text(patch(NODE, round)?).await?;
+    client.request_text(patch(NODE, transitions)?).await?;
     Ok(())
 }
 
