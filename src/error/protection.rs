@@ -25,7 +25,7 @@ pub(crate) enum ManagementError {
     /// The credential plugin of a context that only a record names did not end.
     SlowPlugin { context: String, limit: Duration },
     /// The cluster did not answer for another node.
-    Silent { context: String },
+    Unresponsive { context: String },
 }
 
 impl ProtectionError {
@@ -37,7 +37,7 @@ impl ProtectionError {
         }
     }
 
-    /// The server stored something else than was written.
+    /// The server stored something other than what was written.
     pub(crate) fn is_altered(&self) -> bool {
         matches!(self, Self::Write(error) if error.is_altered())
     }

@@ -79,14 +79,14 @@ impl LockCommand<'_> {
                 }
             };
             let mut locking = pin!(locks.lock_all(targets, &options, interrupt(), report));
-            // Who waits for others has a line that says so.
-            let mut silence = pin!(OptionFuture::from((!waits).then(|| sleep(SLOW))));
+            // With --wait, another line already says what it waits for.
+            let mut slow = pin!(OptionFuture::from((!waits).then(|| sleep(SLOW))));
             let outcome = loop {
                 tokio::select! {
                     biased;
                     outcome = &mut locking => break outcome,
                     Some(reported) = reported.recv() => {
-                        silence.set((!waits).then(|| sleep(SLOW)).into());
+                        slow.set((!waits).then(|| sleep(SLOW)).into());
                         match &reported {
                             SetUpdate::Blocked(_, blocked) if waits => notice.waits(&self.session, blocked),
                             SetUpdate::Blocked(..) | SetUpdate::Unwatched(_) => {}
@@ -94,9 +94,9 @@ impl LockCommand<'_> {
                         }
                         line.apply(reported);
                     }
-                    Some(()) = &mut silence => {
+                    Some(()) = &mut slow => {
                         self.session.say_slow();
-                        silence.set(None.into());
+                        slow.set(None.into());
                     }
                     () = line.due() => line.show(),
                 }

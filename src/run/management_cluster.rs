@@ -30,7 +30,7 @@ pub(crate) struct ManagementContexts<'a> {
     environment: &'a Environment,
     open: sync::Mutex<HashMap<String, Result<ManagementCluster, ConnectFailure>>>,
     /// When a cluster did not answer last, by context.
-    silent: Mutex<HashMap<String, Instant>>,
+    unresponsive: Mutex<HashMap<String, Instant>>,
 }
 
 impl<'a> ManagementContexts<'a> {
@@ -41,7 +41,7 @@ impl<'a> ManagementContexts<'a> {
             flags,
             environment,
             open: sync::Mutex::default(),
-            silent: Mutex::default(),
+            unresponsive: Mutex::default(),
         }
     }
 
@@ -51,9 +51,12 @@ impl<'a> ManagementContexts<'a> {
     }
 
     /// Whether the cluster behind `context` did not answer a moment ago.
-    fn is_silent(&self, context: &str) -> bool {
-        let silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = silent.get(context);
+    fn is_unresponsive(&self, context: &str) -> bool {
+        let unresponsive = self
+            .unresponsive
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let since = unresponsive.get(context);
         since.is_some_and(|since| since.elapsed() < NOT_AGAIN)
     }
 
@@ -110,9 +113,9 @@ impl ManagementClusters for ManagementContexts<'_> {
     /// The cluster behind `context`. Sends nothing, but may run a credential plugin: without a time limit if the user named
     /// the context, because it may be a login.
     async fn open(&self, context: &str) -> Result<ManagementCluster, ConnectFailure> {
-        if self.is_silent(context) {
+        if self.is_unresponsive(context) {
             let context = context.to_owned();
-            return Err(Arc::new(ManagementError::Silent { context }));
+            return Err(Arc::new(ManagementError::Unresponsive { context }));
         }
         let mut open = self.open.lock().await;
         if let Some(opened) = open.get(context) {
@@ -125,8 +128,11 @@ impl ManagementClusters for ManagementContexts<'_> {
     }
 
     fn note_silence(&self, context: &str) {
-        let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
-        silent.insert(context.to_owned(), Instant::now());
+        let mut unresponsive = self
+            .unresponsive
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        unresponsive.insert(context.to_owned(), Instant::now());
     }
 }
 

@@ -28,7 +28,7 @@ use crate::words::other_tools::sentence;
 use crate::words::request::RequestContext;
 use crate::words::session as words;
 
-/// How long requests may take before a line says so.
+/// After this time without a result, a line says that requests are slow.
 pub(super) const SLOW: Duration = Duration::from_secs(5);
 
 /// What every verb gets, before anything is sent.
@@ -264,7 +264,7 @@ impl Session<'_> {
         }
     }
 
-    /// The result of `requests`. Says once that they take long: perhaps the server fails, and they are retried.
+    /// Waits for `requests`. If they are slow, for example because they are retried, says so once.
     pub(crate) async fn report_slow<T>(&self, requests: impl Future<Output = T>) -> T {
         let mut requests = pin!(requests);
         if let Ok(result) = timeout(SLOW, &mut requests).await {
@@ -274,7 +274,7 @@ impl Session<'_> {
         requests.await
     }
 
-    /// Says once that requests take long.
+    /// Says once that requests are slow.
     pub(super) fn say_slow(&self) {
         if !self.slow_reported.swap(true, Ordering::Relaxed) {
             self.terminal.remark(words::STILL_WAITING);

@@ -24,7 +24,7 @@ const LISTED: usize = 5;
 /// How many failures with the same cause are reported one by one, if there are no more.
 const MOST_ALONE: usize = 3;
 
-/// More hints are not read. The next run has those that are left.
+/// Nobody reads more hints. The next run shows the rest.
 const MOST_HINTS: usize = 2;
 
 /// What the failures of a group have in common.
@@ -148,8 +148,8 @@ impl HintGroups {
         true
     }
 
-    /// A hint for each group, without those that another hint begins with. If a set needs several flags, one hint has them
-    /// all: with fewer, its command would fail again.
+    /// At most two hints, one for each group, without those that another hint begins with. If a set needs several flags, one
+    /// hint names them all. With fewer, the command would fail again.
     pub(crate) fn hints(self, request: RequestContext<'_>) -> Vec<String> {
         let groups = self.0.iter();
         let groups: Vec<_> = groups.map(|it| (it, it.source.flag(request))).collect();

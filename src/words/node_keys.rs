@@ -39,14 +39,16 @@ pub(crate) fn not_labeled(
     is_dry_run: bool,
     error: &ProtectionError,
 ) -> String {
-    let missing = match cordon {
-        true => "without the held label and not cordoned",
-        false => "without the held label",
+    let missing = match (cordon, error.is_altered()) {
+        (true, true) => ", but its held label or its cordon is missing",
+        (false, true) => ", but its held label was changed",
+        (true, false) => " without the held label and not cordoned",
+        (false, false) => " without the held label",
     };
     let (node, is_hold) = (lease.node(), lease.is_hold());
     let locked = if is_hold { "on hold" } else { "locked" };
     let is = if is_dry_run { "would be" } else { "is" };
-    format!("node/{node} {is} {locked} {missing}: {error}")
+    format!("node/{node} {is} {locked}{missing}: {error}")
 }
 
 /// Why the label of a lock that was renewed still shows the earlier end.
@@ -86,9 +88,14 @@ pub(crate) fn not_cleared(failure: &Failure) -> String {
 
 /// Why what a lock set on its Node was not removed.
 pub(crate) fn keys_stay(node: &str, error: &ProtectionError) -> String {
-    format!(
-        "could not remove the held label, the opt-outs and the cordon from node/{node}, if the lock set them: {error}"
-    )
+    match error.is_altered() {
+        true => {
+            format!("node/{node} still has a label, an annotation or a cordon of the lock: {error}")
+        }
+        false => format!(
+            "could not remove the held label, the opt-outs and the cordon from node/{node}, if the lock set them: {error}"
+        ),
+    }
 }
 
 /// What removes it, if nobody has the lock then, or in any case.

@@ -201,7 +201,7 @@ pub(crate) fn refusal(refusal: &Refusal, program: &Program) -> (String, String) 
             let patch = format!(r#"[{{"op":"remove","path":"/spec/{field}"}}]"#);
             (
                 format!(
-                    "somebody added spec.{field} to {object}, so its policy may not check every write; nothing was changed"
+                    "spec.{field} of {object} was edited, so its policy may not check every write; nothing was changed"
                 ),
                 format!(
                     "to remove it: `{}`; then run `{}` again",

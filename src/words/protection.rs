@@ -89,7 +89,7 @@ impl fmt::Display for ManagementError {
                     "the credential plugin of context {context} did not end in {limit}s"
                 )
             }
-            Self::Silent { context } => write!(
+            Self::Unresponsive { context } => write!(
                 f,
                 "the cluster of context {context} did not answer a moment ago"
             ),

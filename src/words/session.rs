@@ -16,7 +16,7 @@ pub(crate) fn place(context: Option<&str>, server: &str, user: Option<&str>) -> 
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Requests take long.
+/// Requests are slow.
 pub(crate) const STILL_WAITING: &str = "still waiting for the API server";
 
 /// A credential plugin takes its time.

@@ -116,7 +116,7 @@ impl Verb {
         }
     }
 
-    /// The question before this takes expired locks, whose holders did not finish. `nodes` is such as `node/worker-1`.
+    /// The question before this takes expired locks, whose holders did not finish. `nodes` names them, for example `node/worker-1`.
     pub(crate) fn question(self, nodes: &str) -> String {
         match self {
             Self::Hold => format!("Put {nodes} on hold anyway?"),

@@ -67,7 +67,7 @@ pub(crate) fn short(blocked: &Blocked, set: SetWait, now: Now) -> String {
     format!("waiting{whom}{}: {when}", progress(set))
 }
 
-/// When the node will be free; `at` is about the end of its lease.
+/// When the node will be free; `at` puts the end of its lock into words.
 fn when(blocked: &Blocked, now: Now, at: impl FnOnce(Instant) -> String) -> String {
     match blocked.earliest {
         _ if is_hold(blocked) => "free when the hold is ended".to_owned(),

@@ -834,7 +834,7 @@ fn is_label(method: &Method, path: &str) -> bool {
     *method == Method::PATCH && path.contains("fieldManager=kubectl-maint-node-keys")
 }
 
-/// An admission webhook may do so.
+/// An admission webhook may do this.
 #[test]
 fn a_label_or_a_cordon_that_is_removed_is_not_reported_as_set() {
     on_one("label-altered", |cluster| {
@@ -857,7 +857,7 @@ fn a_label_or_a_cordon_that_is_removed_is_not_reported_as_set() {
               kubectl maint release worker-1
               kubectl maint renew worker-1
               kubectl maint hold worker-1 -m WHY
-            error: node/worker-1 is locked without the held label and not cordoned: the API server changed what was written (an admission webhook may have done this)
+            error: node/worker-1 is locked, but its held label or its cordon is missing: the API server changed what was written (an admission webhook may have done this)
             hint: to end the lock: `kubectl maint release worker-1`
             -- exit code 1
             ");
@@ -902,7 +902,7 @@ fn a_label_that_cannot_be_removed_does_not_keep_its_lock() {
         $ kubectl maint release worker-1
         node/worker-1 released
         -- stderr
-        Warning: could not remove the held label, the opt-outs and the cordon from node/worker-1, if the lock set them: the API server changed what was written (an admission webhook may have done this)
+        Warning: node/worker-1 still has a label, an annotation or a cordon of the lock: the API server changed what was written (an admission webhook may have done this)
         hint: check `kubectl get mutatingwebhookconfigurations`; then, to remove what is left: `kubectl maint unhold worker-1`
         -- exit code 0
         ");
@@ -912,7 +912,7 @@ fn a_label_that_cannot_be_removed_does_not_keep_its_lock() {
         let edit = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "edited"}}});
         let run = release(Treatment::Without("/metadata/labels"), edit);
         let stays = format!(
-            "Warning: could not remove the held label, the opt-outs and the cordon from node/{node}"
+            "Warning: node/{node} still has a label, an annotation or a cordon of the lock: "
         );
         assert!(run.stderr.contains(&stays), "{run}");
         assert!(writes.load(Ordering::Relaxed) <= 2);

@@ -26,9 +26,9 @@ fn owned(name: &str, node: &str, uid: &str) -> Value {
     json!({"name": name, "ownerReferences": [owner]})
 }
 
-/// The collector orphans what it has seen so far: a Lease it hears of later goes after its owner.
-/// It hears of Leases in order, so one without an owner that goes shows that it knows the others.
-async fn until_the_collector_knows(api: &Api, leases: &str, name: &str) {
+/// The garbage collector orphans only Leases that it has seen. It deletes one that it sees later, because the owner is gone.
+/// It sees Leases in order: if it deletes a probe whose owner does not exist, it has seen the earlier ones.
+async fn wait_until_collector_has_seen(api: &Api, leases: &str, name: &str) {
     let probe = owned(&format!("{name}-probe"), "nobody", NOBODY);
     let probe = lease(api, leases, probe).await;
     api.await_absence(&probe).await;
@@ -179,7 +179,7 @@ fn an_orphaning_or_foreground_deletion_is_a_finalizer_for_the_collector() {
         ] {
             let uid = node(api, name).await;
             let path = lease(api, &leases, owned(name, name, &uid)).await;
-            until_the_collector_knows(api, &leases, name).await;
+            wait_until_collector_has_seen(api, &leases, name).await;
             let node = format!("/api/v1/nodes/{name}");
             api.delete_with(&node, json!({ "propagationPolicy": policy }))
                 .await

@@ -335,7 +335,7 @@ fn objects_applied_by_kubectl_can_be_enforced_and_installed_again() {
     assert_eq!(admin.get(&path)["spec"]["failurePolicy"], "Ignore");
 }
 
-/// An apply leaves fields that it does not know as they are. The command must not call that installed.
+/// An apply keeps fields that others added. `install` must not report success then.
 #[test]
 fn a_policy_that_somebody_restricted_is_found_and_can_be_repaired() {
     let Some(plane) = plane() else { return };
@@ -368,7 +368,7 @@ fn a_policy_that_somebody_restricted_is_found_and_can_be_repaired() {
         assert_eq!((stopped.code, &*stopped.stdout), (6, ""), "{stopped:?}");
         let removal = format!(r#"[{{"op":"remove","path":"/spec/{field}"}}]"#);
         let said = format!(
-            "error: somebody added spec.{field} to {name}, so its policy may not check every write; nothing was changed\n\
+            "error: spec.{field} of {name} was edited, so its policy may not check every write; nothing was changed\n\
              hint: to remove it: `kubectl patch {name} --type=json -p '{removal}'`; then run `kubectl maint install` again\n"
         );
         assert_eq!(stopped.stderr, said);

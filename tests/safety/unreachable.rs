@@ -130,7 +130,7 @@ fn a_heartbeat_is_as_long_a_sign_of_life_as_its_lease_says() {
         levels.are(&[("node-alive", Some("Blocker"))]);
         let words = levels.words("node-alive");
         assert!(
-            words.ends_with(" ago, limit 2m): let it end the pods"),
+            words.ends_with(" ago, limit 2m): let the kubelet end the pods"),
             "{words}"
         );
         let run = fence(fixture, &fixture.node);

@@ -214,7 +214,7 @@ pub(super) fn split(mut text: &str, separator: char) -> Vec<&str> {
     parts
 }
 
-/// The text of a literal in quotes. kubectl knows more escapes: those are refused, and not printed as something else.
+/// The text of a literal in quotes. Escapes that only kubectl knows are refused. Otherwise they would be printed wrongly.
 pub(super) fn unquoted(typed: &str) -> Result<String, String> {
     let invalid = || format!("{typed} is not a quoted text");
     let mut characters = typed.chars();

@@ -231,7 +231,7 @@ pub(crate) async fn check_keys(
 ///
 /// # Errors
 /// If the Node can't be read or written, or keeps changing. Also the errors of `shown`. [`ApiError::Altered`] if something, such
-/// as an admission webhook, keeps held keys on the Node. Everything else was removed then, and the lock can be ended.
+/// as an admission webhook, keeps what a lock set on the Node. The lock can still be ended.
 ///
 /// # Caveats
 /// Dropping this future abandons the answer. The keys may still be removed.
@@ -251,7 +251,7 @@ pub async fn remove_keys<E: From<ApiError>>(
     }
 }
 
-/// The same. Sets `is_altered` if something keeps held keys on the Node.
+/// The same. Sets `is_altered` if something keeps what a lock set.
 async fn remove_all<E: From<ApiError>>(
     requests: &Requests,
     name: &str,

@@ -48,12 +48,12 @@ impl KeysOnNode {
         })
     }
 
-    /// Whether they belong to the lock in `lease`, and it stands at `now`. Otherwise, they are left over. Opt-outs without a
+    /// Whether they belong to the lock in `lease`, and it has not expired at `now`. Otherwise, they are left over. Opt-outs without a
     /// lock id may belong to any lock.
     #[must_use]
     pub fn are_current(&self, lease: Option<&NodeLease>, now: Now) -> bool {
-        let standing = standing(lease, now);
-        standing.is_some_and(|lease| match &self.lock_id {
+        let unexpired = unexpired(lease, now);
+        unexpired.is_some_and(|lease| match &self.lock_id {
             None if !self.is_labeled => true,
             id => lock_id(lease) == *id,
         })
@@ -63,10 +63,10 @@ impl KeysOnNode {
 /// The id of the lock in `lease`; `None` also if it has ended or expired.
 #[must_use]
 pub fn current_lock_id(lease: Option<&NodeLease>, now: Now) -> Option<String> {
-    lock_id(standing(lease, now)?)
+    lock_id(unexpired(lease, now)?)
 }
 
-fn standing(lease: Option<&NodeLease>, now: Now) -> Option<&NodeLease> {
+fn unexpired(lease: Option<&NodeLease>, now: Now) -> Option<&NodeLease> {
     lease.filter(|lease| lease.state(now).is_locked())
 }
 

@@ -230,7 +230,7 @@ impl Machine {
         own_entry(&self.object.metadata).is_some()
     }
 
-    /// Whether a hook of ours blocks its deletion, whoever wrote it.
+    /// Whether a hook of ours blocks its deletion, no matter who wrote it.
     #[must_use]
     pub(crate) fn has_hook(&self) -> bool {
         let mut keys = self.of.api.annotations.iter();

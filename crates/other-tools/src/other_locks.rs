@@ -25,11 +25,11 @@ pub fn kured_locks(annotation: &str, now: Now) -> Vec<KuredLock> {
     };
     locks
         .iter()
-        .filter_map(|lock| standing(lock, now))
+        .filter_map(|lock| current_lock(lock, now))
         .collect()
 }
 
-fn standing(lock: &Value, now: Now) -> Option<KuredLock> {
+fn current_lock(lock: &Value, now: Now) -> Option<KuredLock> {
     let node = lock["nodeID"].as_str()?.to_owned();
     let created: Option<Timestamp> = lock["created"].as_str().and_then(|time| time.parse().ok());
     // In nanoseconds; without it, the lock does not expire.

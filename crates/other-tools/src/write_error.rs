@@ -101,7 +101,7 @@ impl WriteError {
         self.api().is_some_and(ApiError::is_missing_right)
     }
 
-    /// The server stored something else than was written: an admission webhook may have changed it.
+    /// The server stored something other than what was written: an admission webhook may have changed it.
     #[must_use]
     pub fn is_altered(&self) -> bool {
         matches!(self.api(), Some(ApiError::Altered))

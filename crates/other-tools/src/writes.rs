@@ -42,7 +42,7 @@ pub(crate) async fn read<T: DeserializeOwned>(
 /// Sends a patch. Returns the object as the server stored it.
 ///
 /// # Errors
-/// Also if a label, an annotation or the cordon is not as it was written.
+/// Also if the server stored a label, an annotation or the cordon differently.
 pub(crate) async fn patch(
     requests: &Requests,
     path: &str,

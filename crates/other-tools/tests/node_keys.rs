@@ -840,9 +840,9 @@ fn a_conflict_is_no_leave_to_remove_what_a_lock_set_on_other_objects() {
     assert!(error.is_by_policy(), "{error}");
 }
 
-/// Admission webhooks of other people may do so.
+/// Admission webhooks of other people may do this.
 #[test]
-fn keys_that_the_server_stores_otherwise_are_no_success_and_end_in_few_writes() {
+fn keys_that_the_server_stores_differently_are_an_error_after_few_writes() {
     let node = |labels: &Value| {
         json!({"apiVersion": "v1", "kind": "Node", "metadata": {
             "name": "n",

@@ -326,7 +326,7 @@ impl Manifest {
             .find(|manager| !manager.starts_with("kubectl") && *manager != "before-first-apply")
     }
 
-    /// A field of the spec that somebody added to the object which the cluster has. It may restrict a policy to fewer writes,
+    /// A field of the spec that somebody added to the object in the cluster. It may restrict a policy to fewer writes,
     /// and an apply does not remove it.
     #[must_use]
     pub fn added_field(&self, found: &Value) -> Option<&'static str> {
@@ -349,7 +349,7 @@ impl Manifest {
             spec.remove("validationActions");
         }
         let constraints = "matchConstraints";
-        // An empty selector matches everything, so one with more fields is another one.
+        // An empty selector matches everything, so `contains` would accept a selector that matches less.
         self.added_field(found).is_none()
             && found["spec"][constraints] == wanted[constraints]
             && contains(&found["spec"], &wanted)
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_was_restricted_is_another_one() {
+    fn a_restricted_object_is_not_current() {
         for manifest in manifests()
             .into_iter()
             .filter(|it| it.is_policy() || it.is_binding())
@@ -449,7 +449,7 @@ mod tests {
                     json!({"matchLabels": {"a": "b"}});
                 assert!(!manifest.is_current(&found), "{name}");
             }
-            // The server may write what is empty.
+            // The server may add empty fields.
             let found = edited("matchResources", &json!({}));
             assert!(manifest.is_current(&found), "{name}");
         }

@@ -77,9 +77,9 @@ pub(super) async fn check(
     let server = session.management.given_server();
     let is_missing = |node: &&WithMachine| {
         let lease = leases.get(&node.name).filter(|lease| lease.is_hold());
-        let standing = current_lock_id(lease, now);
+        let current = current_lock_id(lease, now);
         node.recorded.as_ref().is_some_and(|(lock_id, record)| {
-            standing.as_ref() == Some(lock_id)
+            current.as_ref() == Some(lock_id)
                 && server.as_ref() == Some(&record.server)
                 && !opted_out
                     .iter()

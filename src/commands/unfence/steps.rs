@@ -243,13 +243,13 @@ impl UnfenceRun<'_> {
         let mut tries = Attempts::default();
         loop {
             let patch = patch::unfenced(&observed.evidence.raw);
-            let (written, node) = target.patch_and_see(&patch, &mut tries).await?;
+            let (written, node) = target.patch_and_return_node(&patch, &mut tries).await?;
             if written == Written::Yes {
                 self.must_be_unfenced(node.as_ref())?;
                 if !target.is_dry_run() {
                     let node = target.reader.evidence(&target.node);
                     let again = target.interrupt.or(async { Ok(node.await?) }).await;
-                    // Without an answer, that of the write counts.
+                    // If the Node can't be read, the answer to the write counts.
                     let again = again.ok().flatten().map(|evidence| evidence.raw);
                     self.must_be_unfenced(again.as_ref())?;
                 }
@@ -276,7 +276,7 @@ impl UnfenceRun<'_> {
         let Some(mut left) = node.and_then(patch::Left::on) else {
             return Ok(());
         };
-        // A dry run removes no record, and who accepts the risk needs none.
+        // A dry run removes no record, and with an accepted risk none is needed.
         left.has_record |=
             self.target.is_dry_run() || self.args.risks.accepts(&UnfenceRisk::BootId);
         Err(Failure::StaysFenced {

@@ -311,7 +311,7 @@ impl FencingTarget<'_> {
         patch: &Value,
         tries: &mut Attempts,
     ) -> Result<Written, Failure> {
-        let (written, _) = self.patch_and_see(patch, tries).await?;
+        let (written, _) = self.patch_and_return_node(patch, tries).await?;
         Ok(written)
     }
 
@@ -319,7 +319,7 @@ impl FencingTarget<'_> {
     ///
     /// # Errors
     /// The same.
-    pub(crate) async fn patch_and_see(
+    pub(crate) async fn patch_and_return_node(
         &self,
         patch: &Value,
         tries: &mut Attempts,

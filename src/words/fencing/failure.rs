@@ -131,7 +131,7 @@ pub(crate) fn not_kept(node: &str, has_record: bool) -> (String, String) {
     )
 }
 
-/// Message and hint if the record and the taint of a fencing were removed, and this is `left`.
+/// Message and hint if this is `left` of a fencing after the write that removes record and taint.
 pub(crate) fn stays(node: &str, left: Left, program: &Program) -> (String, String) {
     let what = match left.has_taint {
         true => "out-of-service taint",
@@ -144,8 +144,8 @@ pub(crate) fn stays(node: &str, left: Left, program: &Program) -> (String, Strin
     };
     (
         format!(
-            "node/{node} stays fenced: its {what} was removed and is there again, perhaps because of \
-             an admission webhook; its lock is kept"
+            "node/{node} is still fenced: its {what} is still there after the write that removes it, perhaps \
+             because of an admission webhook; its lock is kept"
         ),
         format!("{CHECK_WEBHOOKS}; then {next}"),
     )

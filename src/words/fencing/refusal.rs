@@ -20,7 +20,7 @@ use crate::words::refusal::fenced;
 use crate::words::time::length;
 
 /// Nothing shows that the suspect `node` has stopped reporting.
-fn not_silent(
+fn still_reports(
     node: &str,
     waited: Duration,
     watched: Watched,
@@ -63,7 +63,7 @@ pub(crate) fn refusal(refusal: &FencingRefusal, program: &Program) -> (String, S
             node,
             waited,
             watched,
-        } => not_silent(node, *waited, *watched, program),
+        } => still_reports(node, *waited, *watched, program),
         FencingRefusal::FencedAgain { node } => (
             format!(
                 "cannot unfence node/{node}: it was fenced again during this command, or its record changed"

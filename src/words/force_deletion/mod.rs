@@ -18,7 +18,6 @@ pub(crate) use self::report::{ALL_PODS, and_more, blocker_hint, checks_ok, headi
 use super::fencing::count;
 use super::hint_command::Program;
 use super::holder_name::behind;
-use super::missing_right::permissions;
 use super::time::length;
 use super::with::listed;
 use crate::text::{escape, for_shell};
@@ -67,18 +66,24 @@ pub(crate) fn after(first: &str, line: &str) -> String {
     format!("{first}; then: `{line}`")
 }
 
-/// What to do first about the blockers with these ids, one of which may be a lock of `holder`; `None` if one of them is final.
+/// What to do about the first of the blockers with these ids; `None` if one of them is final. `holder` is another holder of
+/// a lock, if there is one.
 pub(crate) fn first_step(blocked: &[&str], holder: Option<&str>) -> Option<String> {
-    Some(match *blocked.first()? {
+    let steps: Option<Vec<String>> = blocked.iter().map(|id| step(id, holder)).collect();
+    steps?.into_iter().next()
+}
+
+fn step(blocker: &str, holder: Option<&str>) -> Option<String> {
+    Some(match blocker {
         NOT_DELETING => "run `kubectl delete` as shown above".to_owned(),
-        "in-grace" => "wait until the grace period is over".to_owned(),
+        "in-grace" => "wait until the grace period ends".to_owned(),
         NODE_ALIVE => "let the kubelet end the pods".to_owned(),
         "lease" => match holder {
             Some(holder) => format!("ask {} to release the lock", behind(holder)),
             None => "renew your lock".to_owned(),
         },
         "remediation" => "let the repair finish".to_owned(),
-        "rights" => permissions(),
+        "rights" => "ask an administrator for the permissions above".to_owned(),
         _ => return None,
     })
 }
@@ -241,7 +246,7 @@ mod tests {
         let step = |id| first_step(&[id, "lease"], None);
         assert_eq!(
             step("in-grace").as_deref(),
-            Some("wait until the grace period is over")
+            Some("wait until the grace period ends")
         );
         assert_eq!(
             step("node-alive").as_deref(),

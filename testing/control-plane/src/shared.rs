@@ -26,8 +26,8 @@ pub fn shared() -> &'static ControlPlane {
     static SHARED: OnceLock<Result<ControlPlane, String>> = OnceLock::new();
     SHARED
         .get_or_init(|| {
-            // It would remove the taint of a node that it sees for the first time, and of all nodes while none is ready. It
-            // taints one node in ten seconds again.
+            // This controller removes the taints of a node that it sees for the first time, and of all nodes while none is
+            // ready. Then it taints only one node in ten seconds.
             let builder = ControlPlane::builder().controllers(&["*", "-node-lifecycle-controller"]);
             builder.start().map_err(|error| format!("{error:#}"))
         })

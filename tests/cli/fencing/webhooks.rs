@@ -86,7 +86,7 @@ fn a_taint_that_a_webhook_keeps_is_not_called_unfenced() {
         assert_snapshot!(unfence(&[]), @r#"
         $ kubectl maint unfence worker-1
         -- stderr
-        error: node/worker-1 stays fenced: its out-of-service taint was removed and is there again, perhaps because of an admission webhook; its lock is kept
+        error: node/worker-1 is still fenced: its out-of-service taint is still there after the write that removes it, perhaps because of an admission webhook; its lock is kept
         hint: check `kubectl get mutatingwebhookconfigurations`; then run the same command again and add --accept-risk=boot-id -m "WHY"
         -- exit code 1
         "#);
@@ -124,7 +124,7 @@ fn a_taint_that_is_put_back_at_once_is_not_called_unfenced() {
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
         assert_eq!((run.code, &run.stdout[..]), (1, ""), "{run}");
-        let stays = "stays fenced: its out-of-service taint was removed and is there again";
+        let stays = "is still fenced: its out-of-service taint is still there after the write that removes it";
         assert!(run.stderr.contains(stays), "{run}");
         let holder = holder_of(cluster, &node);
         assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));

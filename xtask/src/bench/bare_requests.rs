@@ -1,5 +1,5 @@
-//! The requests of a command alone: a program of its own sends them, and does nothing with the answers. What a command
-//! takes beyond that is its own.
+//! Measures a program that only sends the requests of a command and ignores the answers. The rest of the command's time is
+//! its own work.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -29,7 +29,7 @@ pub(super) enum Requested {
 /// The node whose Lease is patched.
 pub(super) const NODE: &str = "bench-one";
 
-/// Prints the median of `rounds` runs, in proportion to kubectl.
+/// Prints the median of `rounds` runs, as a ratio to kubectl.
 pub(super) fn compare(
     plane: &ControlPlane,
     requested: Requested,
@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     kubeconfig: PathBuf,
 
-    /// What is written: another number each time
+    /// The value of leaseTransitions, different in each run
     #[arg(long)]
     transitions: u16,
 }

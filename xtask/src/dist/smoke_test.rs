@@ -20,8 +20,8 @@ use crate::output::print;
 
 const NODE: &str = "worker-1";
 
-/// A node without heartbeats, to be fenced.
-const LOST: &str = "worker-2";
+/// A node whose last heartbeat is an hour old, to be fenced.
+const UNREACHABLE: &str = "worker-2";
 
 /// A library that every Rust program needs and older releases of wine lack.
 const REQUIRED_DLL: &str = "drive_c/windows/system32/bcryptprimitives.dll";
@@ -62,8 +62,8 @@ struct Runner {
     /// The command line: the program itself, or an emulator with the program as its argument.
     command: Vec<PathBuf>,
     wine_prefix: Option<PathBuf>,
-    /// Whether it runs programs. qemu-user does not: it has no sub-reaper.
-    has_programs: bool,
+    /// Whether the plugin can run commands and hooks. Under qemu-user it cannot: there is no sub-reaper.
+    can_start_commands: bool,
 }
 
 impl SmokeTest {
@@ -132,7 +132,7 @@ impl SmokeTest {
             command: vec![program.clone()],
             wine_prefix: None,
             // binfmt_misc may run programs for another processor.
-            has_programs: platform.os() != "linux" || platform == Platform::here(),
+            can_start_commands: platform.os() != "linux" || platform == Platform::here(),
         };
         if succeeds(direct.command().args(["version", "--client"])) {
             return Ok(Ok(direct));
@@ -148,7 +148,7 @@ impl SmokeTest {
                 let runner = qemu.map(|qemu| Runner {
                     command: vec![qemu.into(), program],
                     wine_prefix: None,
-                    has_programs: false,
+                    can_start_commands: false,
                 });
                 runner.ok_or("qemu-user is not installed")
             }
@@ -158,7 +158,7 @@ impl SmokeTest {
                 let runner = has_dll.then(|| Runner {
                     command: vec!["wine".into(), program],
                     wine_prefix: Some(prefix),
-                    has_programs: true,
+                    can_start_commands: true,
                 });
                 runner.ok_or("this wine is too old: it has no bcryptprimitives.dll")
             }
@@ -217,7 +217,7 @@ impl SmokeTest {
         check(&bob, from_list, 3, "smoke-test")?;
         let release = ["release", NODE, "--holder", "smoke-test"];
         check(&release, from_list, 0, "released")?;
-        if runner.has_programs {
+        if runner.can_start_commands {
             let shell: &[_] = match windows {
                 true => &["cmd", "/c", "echo %MAINT_NODE%& exit 42"],
                 false => &["sh", "-c", "echo $MAINT_NODE; exit 42"],
@@ -227,7 +227,7 @@ impl SmokeTest {
             let missing = ["with", NODE, "--", "no-such-program"];
             check(&missing, from_list, 127, "error: cannot run")?;
             self.plane.create_nodes(&[NodeSpec {
-                name: LOST.to_owned(),
+                name: UNREACHABLE.to_owned(),
                 ready: Readiness::Unknown,
                 heartbeat_age: Duration::from_secs(3600),
                 ..NodeSpec::default()
@@ -236,12 +236,12 @@ impl SmokeTest {
                 true => &["cmd", "/c", "echo %MAINT_NODE% is off"],
                 false => &["sh", "-c", "echo $MAINT_NODE is off"],
             };
-            let fence = [&["fence", LOST, "--timeout=0", "--"], hook].concat();
+            let fence = [&["fence", UNREACHABLE, "--timeout=0", "--"], hook].concat();
             check(&fence, from_list, 0, "worker-2 is off")?;
-            self.plane.kubectl(&["delete", "node", LOST])?;
+            self.plane.kubectl(&["delete", "node", UNREACHABLE])?;
         } else {
             print(format_args!(
-                "warning: `with` and hooks of the plugin for {platform} were not run: qemu-user has no sub-reaper"
+                "warning: could not run `with` or hooks of the plugin for {platform}: qemu-user has no sub-reaper"
             ));
         }
         check(&["status", NODE], from_list, 0, "Free")

@@ -179,7 +179,7 @@ impl Kubeconfig {
         // The user's own file may be of any size. What keeps its aliases from growing without end stays limited.
         let options = serde_saphyr::options! {
             with_snippet: false,
-            // As for kubectl, at the top: serde refuses duplicates within a flattened entry.
+            // As in kubectl, but only for top-level keys: serde refuses duplicates in flattened entries.
             duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
             budget: serde_saphyr::budget! {
                 max_events: usize::MAX,

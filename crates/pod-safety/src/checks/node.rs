@@ -14,7 +14,7 @@ use crate::words::age;
 pub const NODE_ALIVE: &str = "node-alive";
 pub(crate) const UNREACHABLE: &str = "node-unreachable";
 const GONE: &str = "node-gone";
-const LET_IT: &str = "let it end the pods";
+const LET_KUBELET_END: &str = "let the kubelet end the pods";
 pub(crate) const FENCED: &str = "fenced";
 
 /// Whether the node lives: from the Node itself, else from its heartbeat and the `conditions` of a pod of it.
@@ -54,15 +54,22 @@ fn of_present(node: &PresentNode, now: Now) -> Vec<Verdict> {
         ),
         (Health::KubeletAlive { .. }, _) => alive(
             "the node has the out-of-service taint, but its kubelet is alive",
-            LET_IT,
+            LET_KUBELET_END,
         ),
-        (Health::Ready, _) => alive("the node is ready, so its kubelet is alive", LET_IT),
-        (_, Some(KubeletState::Alive)) if state.is_fresh(now) == Some(true) => {
-            alive("the node is not ready, but its kubelet is alive", LET_IT)
+        (Health::Ready, Some(KubeletState::Late)) => {
+            alive("the node still counts as ready", LET_KUBELET_END)
         }
+        (Health::Ready, _) => alive(
+            "the node is ready, so its kubelet is alive",
+            LET_KUBELET_END,
+        ),
+        (_, Some(KubeletState::Alive)) if state.is_fresh(now) == Some(true) => alive(
+            "the node is not ready, but its kubelet is alive",
+            LET_KUBELET_END,
+        ),
         (_, Some(KubeletState::Alive)) => alive(
-            "the kubelet itself reports the node as not ready, so it is alive",
-            LET_IT,
+            "the kubelet itself reports the node as not ready, so the kubelet is alive",
+            LET_KUBELET_END,
         ),
         (_, None) => vec![Verdict::unread_beside(
             NODE_ALIVE,
@@ -207,10 +214,16 @@ fn of_unread(
     let alive = |words: &str, to_do: &str| alive(words, heartbeat, to_do, now);
     let heartbeat = trusted(heartbeat, now);
     if matches!(heartbeat, Known::Yes(heartbeat) if is_fresh(heartbeat, now)) {
-        return alive("could not read the node, but its kubelet is alive", LET_IT);
+        return alive(
+            "could not read the node, but its kubelet is alive",
+            LET_KUBELET_END,
+        );
     }
     if conditions.ready {
-        return alive("the pod counts as ready, so its kubelet is alive", LET_IT);
+        return alive(
+            "could not read the node, but the pod still counts as ready",
+            LET_KUBELET_END,
+        );
     }
     let since = conditions.unready_since.map_or_else(String::new, |since| {
         format!(" for {}", age(now.earliest - since))
@@ -362,17 +375,26 @@ mod tests {
             let verdicts = check(&present(node(Status::True, heartbeat)), None, Now::at(NOW));
             verdicts[0].words.clone()
         };
-        for (heartbeat, message) in [
-            (ago(1), "last heartbeat 1s ago, limit 40s"),
-            (ago(90), "last heartbeat 90s ago, limit 40s"),
-            (Known::Yes(None), "it has no heartbeat"),
-            (ahead(), "its heartbeat is 70m ahead of the clock"),
-            (Known::Unknown(Why::NotRead), "its heartbeat is unknown: "),
+        let alive = "the node is ready, so its kubelet is alive";
+        let late = "the node still counts as ready";
+        for (heartbeat, state, message) in [
+            (ago(1), alive, "last heartbeat 1s ago, limit 40s"),
+            (ago(90), late, "last heartbeat 90s ago, limit 40s"),
+            (Known::Yes(None), alive, "it has no heartbeat"),
+            (ahead(), alive, "its heartbeat is 70m ahead of the clock"),
+            (
+                Known::Unknown(Why::NotRead),
+                alive,
+                "its heartbeat is unknown: ",
+            ),
         ] {
             let words = words(heartbeat);
-            let message = format!("the node is ready, so its kubelet is alive ({message}");
+            let message = format!("{state} ({message}");
             assert!(words.starts_with(&message), "{words}");
-            assert!(words.ends_with("): let it end the pods"), "{words}");
+            assert!(
+                words.ends_with("): let the kubelet end the pods"),
+                "{words}"
+            );
             assert!(words.split(' ').count() < 25, "{words}");
         }
     }
