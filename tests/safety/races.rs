@@ -189,7 +189,7 @@ fn a_heartbeat_ends_the_deletion_even_with_a_wrong_clock() {
         assert_eq!(run.code, 6, "{run}");
         let message = "error: refused: node-alive; nothing more was deleted\n";
         assert!(run.stderr.contains(message), "{run}");
-        assert!(run.stderr.contains("its last heartbeat is 0s old"), "{run}");
+        assert!(run.stderr.contains("(last heartbeat 0s ago, "), "{run}");
         let left = "error: not deleted: pod/web-3\n";
         assert!(run.stderr.ends_with(left), "{run}");
         let deleted = "pod/web-1 force-deleted\npod/web-2 force-deleted\n";
