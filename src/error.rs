@@ -130,7 +130,7 @@ pub(crate) enum Failure {
         /// Whether the record is still there, without the taint.
         has_record: bool,
     },
-    /// The record and the taint of a fencing were removed, and one of them is there again.
+    /// The record or the taint of a fencing is still on the Node after the write that removes them.
     StaysFenced { node: String, left: Left },
     /// The result of a write to the Node is unknown.
     UnknownWrite {

@@ -80,13 +80,14 @@ impl LockCommand<'_> {
             };
             let mut locking = pin!(locks.lock_all(targets, &options, interrupt(), report));
             // With --wait, another line already says what it waits for.
-            let mut slow = pin!(OptionFuture::from((!waits).then(|| sleep(SLOW))));
+            let silence = || OptionFuture::from((!waits).then(|| sleep(SLOW)));
+            let mut slow = pin!(silence());
             let outcome = loop {
                 tokio::select! {
                     biased;
                     outcome = &mut locking => break outcome,
                     Some(reported) = reported.recv() => {
-                        slow.set((!waits).then(|| sleep(SLOW)).into());
+                        slow.set(silence());
                         match &reported {
                             SetUpdate::Blocked(_, blocked) if waits => notice.waits(&self.session, blocked),
                             SetUpdate::Blocked(..) | SetUpdate::Unwatched(_) => {}

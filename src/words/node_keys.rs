@@ -86,6 +86,9 @@ pub(crate) fn not_cleared(failure: &Failure) -> String {
     )
 }
 
+/// How to find what changes the writes to a Node.
+pub(crate) const CHECK_WEBHOOKS: &str = "check `kubectl get mutatingwebhookconfigurations`";
+
 /// Why what a lock set on its Node was not removed.
 pub(crate) fn keys_stay(node: &str, error: &ProtectionError) -> String {
     match error.is_altered() {
@@ -114,8 +117,8 @@ pub(crate) fn to_remove_left(
         false => String::new(),
     };
     let first = match error.is_altered() {
-        true => "check `kubectl get mutatingwebhookconfigurations`; then, ",
-        false => "",
+        true => format!("{CHECK_WEBHOOKS}; then, "),
+        false => String::new(),
     };
     format!("{first}to remove what is left: `{command}`{right}")
 }

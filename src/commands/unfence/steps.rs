@@ -236,7 +236,7 @@ impl UnfenceRun<'_> {
     /// Removes record and taint.
     ///
     /// # Errors
-    /// Also if one of them is there again.
+    /// Also if one of them is still there after the write.
     async fn clear(&self, mut observed: Observed) -> Result<Observed, Failure> {
         let target = self.target;
         let meant = observed.evidence.state.record.clone();

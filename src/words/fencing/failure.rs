@@ -14,6 +14,7 @@ use crate::error::{Failure, FencingWrite, HookEnd, HookError};
 use crate::text::{escape, for_shell};
 use crate::words::failure::unanswered;
 use crate::words::hint_command::Program;
+use crate::words::node_keys::CHECK_WEBHOOKS;
 use crate::words::time::{clock, length};
 
 /// What failed if a hook was not run.
@@ -22,9 +23,6 @@ pub(crate) const HOOK_NOT_RUN: &str = "could not run the hook";
 /// A hook was asked to end, and did not.
 pub(crate) const HOOK_STILL_RUNNING: &str =
     "the hook is still running; press Ctrl-C again to kill it within 10s";
-
-/// How to find what changes the writes to a Node.
-const CHECK_WEBHOOKS: &str = "check `kubectl get mutatingwebhookconfigurations`";
 
 /// A hook ended, and processes that it started may not have.
 pub(crate) const PROCESSES_LEFT: &str =

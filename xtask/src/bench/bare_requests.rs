@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use control_plane::ControlPlane;
 use futures::try_join;
 use http::Request;
@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use super::command_cost::{Cost, cost, median, optimized_xtask};
 use super::quantiles::millis;
-use super::raw_patches::{NAMESPACE, client};
+use super::raw_patches::{NAMESPACE, acquired, client};
+use super::runtime::block_on;
 use crate::output::result;
 
 /// What is sent.
@@ -74,11 +75,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("failed to start a runtime")?;
-        runtime.block_on(async {
+        block_on(async {
             let client = client(&self.kubeconfig).await?;
             match self.requested {
                 Requested::Acquire => acquire(&client, self.transitions).await,
@@ -120,16 +117,9 @@ pub(super) fn patch(node: &str, transitions: u16) -> Result<Request<Vec<u8>>> {
 /// What an acquisition writes: five fields and an annotation. The server stores it only if `transitions` is another
 /// number than before.
 pub(super) fn acquisition(transitions: u16) -> Value {
-    let now = "2026-01-01T00:00:00.000000Z";
     json!({
         "metadata": {"annotations": {"kubectl-maint.dev/reason": "bench"}},
-        "spec": {
-            "holderIdentity": "bench@here",
-            "acquireTime": now,
-            "renewTime": now,
-            "leaseDurationSeconds": 1800,
-            "leaseTransitions": transitions,
-        },
+        "spec": acquired(transitions.into()),
     })
 }
 

@@ -9,6 +9,7 @@ mod policy_cost;
 mod quantiles;
 mod raw_patches;
 mod request_counts;
+mod runtime;
 mod single_node;
 pub(crate) mod waiting;
 mod wide;

@@ -106,13 +106,18 @@ fn acquisition(lease: &Lease) -> Value {
                 "kubectl-maint.dev/hold-until": null,
             },
         },
-        "spec": {
-            "holderIdentity": "bench@here",
-            "acquireTime": "2026-01-01T00:00:00.000000Z",
-            "renewTime": "2026-01-01T00:00:00.000000Z",
-            "leaseDurationSeconds": 1800,
-            "leaseTransitions": transitions,
-        },
+        "spec": acquired(transitions),
+    })
+}
+
+/// The spec of a Lease that was acquired.
+pub(super) fn acquired(transitions: i32) -> Value {
+    json!({
+        "holderIdentity": "bench@here",
+        "acquireTime": "2026-01-01T00:00:00.000000Z",
+        "renewTime": "2026-01-01T00:00:00.000000Z",
+        "leaseDurationSeconds": 1800,
+        "leaseTransitions": transitions,
     })
 }
 

@@ -9,11 +9,12 @@ mod takeover;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use control_plane::{ControlPlane, NodeSpec};
 
 use self::server::Server;
 use super::command_cost::optimized_xtask;
+use super::runtime::block_on;
 use crate::cargo::run;
 
 /// How often a lock changes its holder.
@@ -72,11 +73,7 @@ enum Scenario {
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("failed to start a runtime")?;
-        runtime.block_on(async {
+        block_on(async {
             let server = Server::read(&self.kubeconfig).await?;
             match self.scenario {
                 Scenario::HandOver => hand_over::measure(&server, "hand-over", HAND_OVERS).await,
