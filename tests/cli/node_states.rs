@@ -1,5 +1,9 @@
 //! `status` of nodes that are not well.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
 use insta::assert_snapshot;
 use pod_safety::fencing::attempt;
 use pod_safety::fencing::record::ANNOTATION;
@@ -40,12 +44,16 @@ fn fence() -> Value {
 fn items<S: AsRef<str>>(cluster: &Cluster, arguments: &[S]) -> (Vec<Value>, Run) {
     let run = cluster.maint(["status", "-o", "json", "-v6"]);
     let run = run.args(arguments).succeeds();
+    (items_of(&run), run)
+}
+
+fn items_of(run: &Run) -> Vec<Value> {
     let mut list: Value = serde_json::from_str(&run.stdout).expect("JSON");
     let items = list["items"].as_array_mut().expect("items");
     for item in items.iter_mut() {
         item["secondsLeft"] = Value::Null;
     }
-    (std::mem::take(items), run)
+    std::mem::take(items)
 }
 
 /// Makes a node with conditions and taints, labeled with the test's name, whose kubelet renewed its
@@ -330,10 +338,11 @@ fn nodes_whose_heartbeats_are_late_are_read_in_one_list() {
         let names: Vec<String> = (0..150)
             .map(|number| {
                 let heartbeat = if number < 10 { 5 } else { 790 };
+                let status = ["True", "False", "Unknown"][number % 3];
                 node(
                     cluster,
                     &format!("n-{number:03}"),
-                    &ready("True", 9000),
+                    &ready(status, 9000),
                     &none,
                     heartbeat,
                 )
@@ -366,6 +375,38 @@ fn nodes_whose_heartbeats_are_late_are_read_in_one_list() {
             .kubeconfig(&forbidden.kubeconfig);
         let run = run.succeeds();
         assert_eq!(run.stdout.lines().count(), 1 + 150, "{run}");
+
+        let all = ["status", "--all", "-o", "json"];
+        let shown = items_of(&cluster.maint(all).succeeds());
+        let (sender, whole_list) = channel();
+        let slow = cluster.proxy(move |_, path| {
+            if path.starts_with(HEARTBEATS) {
+                return Treatment::KeepEnd;
+            }
+            if path.contains("includeObject=") {
+                return Treatment::Keep;
+            }
+            if path.starts_with("/api/v1/nodes?") {
+                sender.send(()).expect("the test waits for it");
+            }
+            Treatment::Pass
+        });
+        let (run, first) = slow.holds_up(cluster.maint(all));
+        let second = slow.kept();
+        whole_list
+            .recv_timeout(Duration::from_secs(60))
+            .expect("whole Nodes are listed as soon as enough heartbeats have arrived");
+        for kept in [first, second] {
+            kept.passes();
+        }
+        assert_eq!(items_of(&run.ends()), shown);
+
+        let is_first = AtomicBool::new(true);
+        let broken = cluster.proxy_for(Treatment::CutAnswer, move |_, path| {
+            path.starts_with(HEARTBEATS) && is_first.swap(false, Ordering::Relaxed)
+        });
+        let run = cluster.maint(all).kubeconfig(&broken.kubeconfig);
+        assert_eq!(items_of(&run.succeeds()), shown);
     });
 }
 

@@ -156,64 +156,65 @@ impl<'a> Nodes<'a> {
         names: &BTreeSet<String>,
     ) -> Result<Vec<(String, DetailsRead)>, ApiError> {
         let mut missing = names.clone();
-        let is_wanted = |name: &str| missing.remove(name);
-        let mut details = match self.heartbeats {
-            Some(_) => self.all(None, is_wanted).await?,
-            None => self.with_later_heartbeats(is_wanted).await?,
+        let nodes = self.list(None, |name| missing.remove(name)).await?;
+        let mut details: Vec<_> = match self.heartbeats {
+            Some(_) => self.with_heartbeats(nodes).collect(),
+            None => self.with_later_heartbeats(nodes).await,
         };
         let missing = missing.into_iter();
         details.extend(missing.map(|name| (name, DetailsRead::missing())));
         Ok(details)
     }
 
-    /// Lists the Nodes that match the label `selector` and `is_wanted`. The heartbeats must be read already.
+    /// Lists the Nodes that match the label `selector` and `is_wanted`, without their heartbeats.
     ///
     /// # Errors
     /// If they can't be read.
-    pub(crate) async fn all(
+    pub(super) async fn list(
         &self,
         selector: Option<&str>,
         mut is_wanted: impl FnMut(&str) -> bool + Send,
-    ) -> Result<Vec<(String, DetailsRead)>, ApiError> {
+    ) -> Result<Vec<ListedNode>, ApiError> {
         let listed = self.reader.select_nodes(selector, |node| {
             let name = node.metadata.name.clone()?;
             if !is_wanted(&name) {
                 return None;
             }
-            let mut found = Found::of(&name, &node, self.heartbeat(&name));
+            let mut found = Box::new(Found::of(&name, &node, Known::Unknown(Why::NotRead)));
             if self.without_labels {
                 found.row.labels = BTreeMap::new();
             }
-            Some((name, found.details(self.reader.now())))
+            Some(ListedNode { name, found })
         });
         listed.await
     }
 
-    /// The same, but reads the heartbeats itself, and only if a Node is not ready.
-    async fn with_later_heartbeats(
+    /// Adds the heartbeats that were already read to `nodes`.
+    pub(super) fn with_heartbeats(
         &self,
-        mut is_wanted: impl FnMut(&str) -> bool + Send,
-    ) -> Result<Vec<(String, DetailsRead)>, ApiError> {
-        let listed = self.reader.select_nodes(None, |node| {
-            let name = node.metadata.name.clone()?;
-            let found = || Box::new(Found::of(&name, &node, self.heartbeat(&name)));
-            is_wanted(&name)
-                .then(found)
-                .map(|found| (name.clone(), found))
-        });
-        let mut nodes = listed.await?;
-        if !nodes.iter().all(|(_, found)| found.is_ready()) {
-            let heartbeats = self.reader.heartbeats().await;
-            let heartbeats = Known::of(heartbeats, right_on_heartbeats);
-            for (name, found) in &mut nodes {
-                found.state.heartbeat = heartbeats.as_ref().map(|all| all.get(name).copied());
-            }
-        }
+        nodes: Vec<ListedNode>,
+    ) -> impl Iterator<Item = (String, DetailsRead)> {
         let now = self.reader.now();
         let nodes = nodes.into_iter();
-        Ok(nodes
-            .map(|(name, found)| (name, found.details(now)))
-            .collect())
+        nodes.map(move |node| {
+            let heartbeat = self.heartbeat(&node.name);
+            node.with_heartbeat(heartbeat, now)
+        })
+    }
+
+    /// The same, but reads the heartbeats itself, and only if a Node is not ready.
+    async fn with_later_heartbeats(&self, nodes: Vec<ListedNode>) -> Vec<(String, DetailsRead)> {
+        let heartbeats = match nodes.iter().all(|node| node.found.is_ready()) {
+            true => Known::Unknown(Why::NotRead),
+            false => Known::of(self.reader.heartbeats().await, right_on_heartbeats),
+        };
+        let now = self.reader.now();
+        let nodes = nodes.into_iter();
+        let details = nodes.map(|node| {
+            let heartbeat = heartbeats.as_ref().map(|all| all.get(&node.name).copied());
+            node.with_heartbeat(heartbeat, now)
+        });
+        details.collect()
     }
 
     fn heartbeat(&self, name: &str) -> Known<Option<Heartbeat>> {
@@ -258,6 +259,23 @@ pub(crate) async fn medik8s_finding(session: &Session<'_>, node: &str) -> Option
 
 fn right_on_heartbeats() -> String {
     "get heartbeats".to_owned()
+}
+
+/// A Node of a list, without its heartbeat.
+pub(super) struct ListedNode {
+    name: String,
+    found: Box<Found>,
+}
+
+impl ListedNode {
+    fn with_heartbeat(
+        mut self,
+        heartbeat: Known<Option<Heartbeat>>,
+        now: Now,
+    ) -> (String, DetailsRead) {
+        self.found.state.heartbeat = heartbeat;
+        (self.name, self.found.details(now))
+    }
 }
 
 /// What a whole Node shows. A list keeps no more of each.

@@ -1,16 +1,16 @@
 //! Reads what a status needs, once, in parallel and with as few requests as the selection allows.
 
 use std::collections::{BTreeSet, HashMap};
-use std::pin::pin;
 
+use futures::channel::oneshot;
 use futures::future::{Either, select};
 use futures::{StreamExt as _, TryStreamExt as _, join};
 use maintenance_lease::protocol::{Instant, Now};
-use maintenance_lease::{ApiError, Error, NodeLease, NodeLookup, NodeRow, RowDetail};
+use maintenance_lease::{ApiError, Error, NodeLease, NodeLookup, NodeRow, RowDetail, ServerTime};
 use pod_safety::node_health::is_fresh;
 
 use super::filter::NodeFilter;
-use super::node_details::{DetailsRead, MOST_BY_NAME, Nodes};
+use super::node_details::{ListedNode, MOST_BY_NAME, Nodes};
 use super::snapshot::Snapshot;
 use crate::args::nodes::Selection;
 use crate::error::Failure;
@@ -95,11 +95,12 @@ async fn listed(
         leases: leases?,
         rows,
         other_rows,
-        heartbeats,
+        heartbeats: None,
         details: HashMap::new(),
         wide,
     };
-    snapshot.apply_details(whole);
+    snapshot.apply_details(Nodes::new(session, heartbeats.as_ref()).with_heartbeats(whole));
+    snapshot.heartbeats = heartbeats;
     Ok(snapshot)
 }
 
@@ -159,10 +160,10 @@ async fn named(
 /// What was read of the Nodes in a list.
 enum NodesRead {
     Rows(Vec<NodeRow>),
-    Whole(Vec<(String, DetailsRead)>),
+    Whole(Vec<ListedNode>),
 }
 
-/// Lists the Nodes and, if `wide`, their heartbeats. If most heartbeats are late, reads whole Nodes instead of rows: rows do
+/// Lists the Nodes and, if `wide`, their heartbeats. If many heartbeats are late, reads whole Nodes instead of rows: rows do
 /// not show the health of such nodes.
 async fn nodes_and_heartbeats(
     session: &Session<'_>,
@@ -171,42 +172,73 @@ async fn nodes_and_heartbeats(
     detail: RowDetail,
 ) -> Result<(Result<NodesRead, Error>, Option<HashMap<String, Instant>>), Failure> {
     let (locks, selector) = (&session.locks, filter.selector());
-    let rows = Box::pin(locks.nodes(selector, detail));
-    let (heartbeats, rows) = match select(pin!(heartbeats(session, wide)), rows).await {
-        Either::Left((heartbeats, rows)) => (heartbeats?, rows),
-        Either::Right((rows, heartbeats)) => {
-            return Ok((rows.map(NodesRead::Rows), heartbeats.await?));
+    let rows = || Box::pin(locks.nodes(selector, detail));
+    let (mut late, many_are_late) = LateHeartbeats::new(locks.server_time().clone());
+    let heartbeats = async {
+        if wide {
+            let read = locks.heartbeats_as_they_arrive(|at| late.add(at));
+            readable(read.await)
+        } else {
+            Ok(None)
         }
     };
-    let now = locks.server_time().now();
-    let are_late = heartbeats.as_ref().is_some_and(|all| are_late(all, now));
-    if !are_late || !filter.takes_all() {
-        return Ok((rows.await.map(NodesRead::Rows), heartbeats));
-    }
-    // Cancel this list first. Otherwise, the server works on both.
-    drop(rows);
-    let nodes = Nodes::new(session, heartbeats.as_ref());
-    let nodes = match detail {
-        RowDetail::Cells => nodes.without_labels(),
-        RowDetail::Metadata => nodes,
-    };
-    let nodes = match nodes.all(selector, |_| true).await {
-        Ok(nodes) => Ok(NodesRead::Whole(nodes)),
-        Err(error) if error.is_forbidden() => {
-            locks.nodes(selector, detail).await.map(NodesRead::Rows)
+    let nodes = async {
+        let whole = match select(many_are_late, rows()).await {
+            Either::Left((Ok(()), rows)) if filter.takes_all() => {
+                // Cancel this list first. Otherwise, the server works on both.
+                drop(rows);
+                let nodes = Nodes::new(session, None);
+                let nodes = match detail {
+                    RowDetail::Cells => nodes.without_labels(),
+                    RowDetail::Metadata => nodes,
+                };
+                nodes.list(selector, |_| true).await
+            }
+            Either::Left((_, rows)) => return Ok(rows.await.map(NodesRead::Rows)),
+            Either::Right((rows, _)) => return Ok(rows.map(NodesRead::Rows)),
+        };
+        match whole {
+            Ok(nodes) => Ok(Ok(NodesRead::Whole(nodes))),
+            Err(error) if error.is_forbidden() => Ok(rows().await.map(NodesRead::Rows)),
+            Err(error) => Err(Failure::from(error)),
         }
-        Err(error) => Err(error.into()),
     };
-    Ok((nodes, heartbeats))
+    let (nodes, heartbeats) = join!(nodes, heartbeats);
+    Ok((nodes?, heartbeats?))
 }
 
-/// Whether most heartbeats are late, and the cluster is large.
-fn are_late(heartbeats: &HashMap<String, Instant>, now: Now) -> bool {
-    let late = heartbeats
-        .values()
-        .filter(|&&at| !is_fresh(Some(at.into()), now));
-    let late = late.count();
-    late > MOST_BY_NAME && late > heartbeats.len() / 2
+/// Counts late heartbeats while they arrive.
+struct LateHeartbeats {
+    clock: ServerTime,
+    now: Option<Now>,
+    count: usize,
+    many: Option<oneshot::Sender<()>>,
+}
+
+impl LateHeartbeats {
+    /// The receiver hears as soon as so many are late that their Nodes are not read by name, if ever.
+    fn new(clock: ServerTime) -> (Self, oneshot::Receiver<()>) {
+        let (many, many_are_late) = oneshot::channel();
+        let new = Self {
+            clock,
+            now: None,
+            count: 0,
+            many: Some(many),
+        };
+        (new, many_are_late)
+    }
+
+    fn add(&mut self, at: Instant) {
+        // The server's time is known only once its answer begins.
+        let now = *self.now.get_or_insert_with(|| self.clock.now());
+        self.count += usize::from(!is_fresh(Some(at.into()), now));
+        if self.count > MOST_BY_NAME
+            && let Some(many) = self.many.take()
+        {
+            // If the rows were there before, nobody waits for this.
+            let _ = many.send(());
+        }
+    }
 }
 
 /// All heartbeats if `wide`; `None` also if the caller may not read them.

@@ -2,6 +2,7 @@
 //! says: in plain HTTP before the in-memory server, under TLS before the real one.
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,11 +13,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta};
 use control_plane::{ControlPlane, Identity, Kubeconfig};
+use futures::{StreamExt as _, stream};
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, DATE, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -54,6 +56,8 @@ pub(crate) enum Treatment {
     Without(&'static str),
     /// The same with this field in its body, a JSON pointer, and the field's value.
     With(&'static str, &'static str),
+    /// It goes to the server. The last byte of the answer waits until the test lets it go.
+    KeepEnd,
     /// It waits until the test lets it go, also when nobody waits for the answer any more.
     Keep,
     /// The server never sees it; this is the answer: a status code, and a `Retry-After` in seconds.
@@ -299,11 +303,19 @@ impl RequestHandler {
                 move_date(&mut answer, seconds);
                 answer
             }
+            Treatment::KeepEnd => {
+                let answer = forward(self.client.clone(), onwards).await;
+                let (go, gone) = oneshot::channel();
+                let (answering, answered) = oneshot::channel();
+                let _ = answering.send(answer.status().as_u16());
+                let _ = self.kept.send(Kept { go, answered });
+                end_later(answer, gone).await
+            }
             Treatment::CutAnswer => cut_short(forward(self.client.clone(), onwards).await).await,
             Treatment::LoseAnswer => {
                 forward(self.client.clone(), onwards).await;
                 cut.notify_one();
-                std::future::pending().await
+                pending().await
             }
             Treatment::Answer(code, retry_after) => answer(code, retry_after, SAID),
             Treatment::Refuse(code, message) => answer(code, None, message),
@@ -318,7 +330,7 @@ impl RequestHandler {
                 let client = self.client.clone();
                 let forwarded = tokio::spawn(async move {
                     if gone.await.is_err() {
-                        return std::future::pending().await;
+                        return pending().await;
                     }
                     let answer = forward(client, onwards).await;
                     let _ = answering.send(answer.status().as_u16());
@@ -374,6 +386,21 @@ async fn cut_short(answer: Response<Answer>) -> Response<Answer> {
     let end = between_objects.map_or(body.len() / 2, |end| end + 1);
     let begun = Full::new(body.slice(..end));
     Response::from_parts(parts, begun.map_err(|never| match never {}).boxed_unsync())
+}
+
+/// The answer, whose last byte follows only after `gone`.
+async fn end_later(answer: Response<Answer>, gone: oneshot::Receiver<()>) -> Response<Answer> {
+    let (parts, body) = answer.into_parts();
+    let mut begun = body.collect().await.expect("an answer").to_bytes();
+    let end = begun.split_off(begun.len() - 1);
+    let end = async {
+        match gone.await {
+            Ok(()) => Ok(Frame::data(end)),
+            Err(_) => pending().await,
+        }
+    };
+    let frames = stream::iter([Ok(Frame::data(begun))]).chain(stream::once(end));
+    Response::from_parts(parts, StreamBody::new(frames).boxed_unsync())
 }
 
 fn move_date(answer: &mut Response<Answer>, seconds: i64) {

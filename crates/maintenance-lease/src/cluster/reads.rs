@@ -221,12 +221,19 @@ impl Api {
         self.collect(&self.repository, |lease| lease).await
     }
 
-    /// When each node's kubelet last renewed its heartbeat, by node; nodes without one are left out.
-    pub(crate) async fn heartbeats(&self) -> Result<HashMap<String, Instant>, ApiError> {
+    /// When each node's kubelet last renewed its heartbeat, by node; nodes without one are left out. `arrived` gets each as
+    /// soon as it arrives.
+    pub(crate) async fn heartbeats(
+        &self,
+        mut arrived: impl FnMut(Instant) + Send,
+    ) -> Result<HashMap<String, Instant>, ApiError> {
         let call = Call::get(heartbeats().list_path(), Accept::Protobuf);
         let read = |lease: Encoded<'_>, _: &[u8]| {
             let lease = KubeletLease::read(lease)?;
-            Ok(lease.renewed.map(|renewed| (lease.node, renewed)))
+            Ok(lease.renewed.map(|renewed| {
+                arrived(renewed);
+                (lease.node, renewed)
+            }))
         };
         let (listed, _) = self.list_page(call.into(), |_| None, read).await?;
         Ok(listed.objects.into_iter().collect())

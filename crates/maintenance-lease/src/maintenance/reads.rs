@@ -214,7 +214,25 @@ impl Maintenance {
     /// # Caveats
     /// Dropping this future abandons the answer and changes nothing.
     pub async fn heartbeats(&self) -> Result<HashMap<String, Instant>, ApiError> {
-        self.api.heartbeats().await
+        self.api.heartbeats(|_| ()).await
+    }
+
+    /// The same, for callers that decide something before all have arrived: `arrived` gets each as soon as it arrives.
+    ///
+    /// # Usage
+    /// As [`heartbeats`](Self::heartbeats), with a closure.
+    ///
+    /// # Errors
+    /// As [`heartbeats`](Self::heartbeats).
+    ///
+    /// # Caveats
+    /// As [`heartbeats`](Self::heartbeats). If the answer breaks off and is requested again, `arrived` gets its first ones
+    /// again.
+    pub async fn heartbeats_as_they_arrive(
+        &self,
+        arrived: impl FnMut(Instant) + Send,
+    ) -> Result<HashMap<String, Instant>, ApiError> {
+        self.api.heartbeats(arrived).await
     }
 
     /// When the node's kubelet last renewed its heartbeat; `None` if it has no heartbeat.
