@@ -9,7 +9,7 @@ mod live;
 
 use std::cell::Cell;
 use std::fmt;
-use std::io::{ErrorKind, IsTerminal, Read, Write};
+use std::io::{BufWriter, ErrorKind, IsTerminal, Read, Write};
 
 use anstyle::{AnsiColor, Style};
 use connect::names_its_source;
@@ -21,7 +21,7 @@ use crate::exit::Code;
 use crate::output::data::Data;
 use crate::output::format::Format;
 use crate::output::print;
-use crate::output::status::Rows;
+use crate::output::status::{Line, Rows};
 use crate::platform::{TerminalModes, discard_typed, has_escape_sequences, is_dumb};
 use crate::signals::termination;
 use crate::text::hanging;
@@ -54,6 +54,23 @@ enum Stdout {
     Closed,
     /// A write failed, for example because the disk is full.
     Failed,
+}
+
+/// The lines of a table, in color where they must not be overlooked.
+struct Colored<'a>(&'a Rows);
+
+impl fmt::Display for Colored<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut between = "";
+        for Line { text, is_alarming } in &self.0.lines {
+            match is_alarming {
+                true => write!(f, "{between}{ALARM}{text}{ALARM:#}")?,
+                false => write!(f, "{between}{text}")?,
+            }
+            between = "\n";
+        }
+        Ok(())
+    }
 }
 
 impl Terminal {
@@ -97,7 +114,8 @@ impl Terminal {
             return;
         }
         self.end_live();
-        let mut stdout = anstream::stdout().lock();
+        // stdout alone would write each line by itself.
+        let mut stdout = BufWriter::new(anstream::stdout().lock());
         let printed = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
         match printed {
             Ok(()) => {}
@@ -143,11 +161,7 @@ impl Terminal {
 
     /// Prints rows of a table.
     pub(crate) fn rows(&self, rows: &Rows) {
-        let lines = rows.lines.iter().map(|line| match line.is_alarming {
-            true => format!("{ALARM}{}{ALARM:#}", line.text),
-            false => line.text.clone(),
-        });
-        self.data(lines.collect::<Vec<_>>().join("\n"));
+        self.data(Colored(rows));
     }
 
     /// The exit code: an error instead of `code` if requested data could not be written.

@@ -183,9 +183,9 @@ pub(crate) fn table(
     now: Now,
 ) -> String {
     let tables = [false, true].into_iter().map(|is_brief| {
-        let row = |record: &Record| row(record, is_wide, is_brief, now);
+        let row = move |record: &Record| row(record, is_wide, is_brief, now);
         let table = AlignedTable::new(columns(is_wide, is_brief), headers, fit);
-        (table, records.iter().map(row).collect())
+        (table, records.iter().map(row))
     });
     first_to_fit(tables)
 }

@@ -168,16 +168,16 @@ pub(crate) fn table(entries: &[LeaseEntry], layout: Layout, now: Now) -> String 
         let mut columns = columns(layout);
         columns.retain(|column| !LESS_NEEDED[..left_out].contains(column));
         let is_brief = left_out > 0;
-        let row = |entry| {
-            let cells = columns.iter().map(|it| it.cell(entry, is_brief, now));
-            cells.collect()
-        };
         let as_columns = columns.iter().map(|column| table::Column {
             header: column.header().to_owned(),
             least: column.least(),
         });
         let table = AlignedTable::new(as_columns.collect(), layout.headers, fit);
-        (table, entries.iter().map(row).collect())
+        let row = move |entry| {
+            let cells = columns.iter().map(|it| it.cell(entry, is_brief, now));
+            cells.collect()
+        };
+        (table, entries.iter().map(row))
     });
     first_to_fit(tables)
 }

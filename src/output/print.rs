@@ -41,7 +41,7 @@ fn template(
         Rendered::Table { headers: of, rows } => {
             let columns = of.into_iter().map(Column::uncut).collect();
             AlignedTable::new(columns, headers, None)
-                .rows(rows)
+                .rows(rows.iter().cloned())
                 .join("\n")
         }
     };

@@ -5,5 +5,5 @@ mod table;
 mod tests;
 mod view;
 
-pub(crate) use self::table::{Rows, Table};
+pub(crate) use self::table::{Line, Rows, Table};
 pub(crate) use self::view::{Heartbeat, View};

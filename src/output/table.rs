@@ -78,26 +78,39 @@ impl AlignedTable {
     }
 
     /// Whether the terminal has room for `rows`. Once some are printed, later ones are cut.
-    pub(crate) fn fits(&self, rows: &[Vec<String>]) -> bool {
+    pub(crate) fn fits(&self, rows: impl IntoIterator<Item = Vec<String>>) -> bool {
         let headers = self.headers();
-        self.widths.is_some() || self.fitting(&needed(headers.iter().chain(rows))).is_some()
+        self.widths.is_some()
+            || self
+                .fitting(&needed(headers.into_iter().chain(rows)))
+                .is_some()
     }
 
-    /// The lines of some rows, after the headers if these are the first rows.
-    pub(crate) fn rows(&mut self, rows: impl IntoIterator<Item = Vec<String>>) -> Vec<String> {
+    /// The lines of some rows, after the headers if these are the first rows. The rows are made twice, for their widths and
+    /// for their lines, so that not all their cells are in memory at once.
+    pub(crate) fn rows(
+        &mut self,
+        rows: impl IntoIterator<Item = Vec<String>, IntoIter: Clone>,
+    ) -> Vec<String> {
         let headers = self.headers();
         self.headers = false;
-        let rows: Vec<Vec<String>> = headers.into_iter().chain(rows).collect();
+        let mut rows = headers.into_iter().chain(rows);
+        let needed = needed(rows.clone());
         let widths = match &self.widths {
-            None => self.first_widths(&rows),
-            Some(first) => self.later_widths(first, &rows),
+            None => self.first_widths(needed),
+            Some(first) => self.later_widths(first, &needed),
         };
-        let lines = rows
-            .chunks(BLOCK)
-            .flat_map(|block| lines(block, &widths, GAP));
-        let lines = lines.map(|line| line.trim_end().to_owned()).collect();
+        let mut all = Vec::new();
+        loop {
+            let block: Vec<Vec<String>> = rows.by_ref().take(BLOCK).collect();
+            if block.is_empty() {
+                break;
+            }
+            let lines = lines(&block, &widths, GAP).into_iter();
+            all.extend(lines.map(|line| line.trim_end().to_owned()));
+        }
         self.widths.get_or_insert(widths);
-        lines
+        all
     }
 
     fn headers(&self) -> Option<Vec<String>> {
@@ -105,20 +118,23 @@ impl AlignedTable {
         self.headers.then(|| headers.collect())
     }
 
-    /// The widths of the first rows. A typical row gets room only if all of it fits.
-    fn first_widths(&self, rows: &[Vec<String>]) -> Vec<u16> {
-        let needed_now = needed(rows);
-        self.fitting(&needed(rows.iter().chain(&self.typical)))
+    /// The widths of the first rows, which need at least these. A typical row gets room only if all of it fits.
+    fn first_widths(&self, needed_now: Vec<u16>) -> Vec<u16> {
+        let mut with_typical = needed_now.clone();
+        self.typical
+            .iter()
+            .for_each(|row| widen(&mut with_typical, row));
+        self.fitting(&with_typical)
             .or_else(|| self.fitting(&needed_now))
             // The terminal wraps the rows.
             .unwrap_or(needed_now)
     }
 
     /// The widths of later rows: those of the first, except that cells which are never cut may need more.
-    fn later_widths(&self, first: &[u16], rows: &[Vec<String>]) -> Vec<u16> {
-        let widths = self.columns.iter().zip(first).zip(needed(rows));
+    fn later_widths(&self, first: &[u16], needed: &[u16]) -> Vec<u16> {
+        let widths = self.columns.iter().zip(first).zip(needed);
         widths
-            .map(|((column, &first), needed)| match column.least {
+            .map(|((column, &first), &needed)| match column.least {
                 Some(_) if self.fit.is_some() => first,
                 _ => first.max(needed),
             })
@@ -143,12 +159,14 @@ impl AlignedTable {
 }
 
 /// The first of some tables that fits, else the last, with its rows.
-pub(crate) fn first_to_fit(
-    tables: impl IntoIterator<Item = (AlignedTable, Vec<Vec<String>>)>,
-) -> String {
+pub(crate) fn first_to_fit<R>(tables: impl IntoIterator<Item = (AlignedTable, R)>) -> String
+where
+    R: IntoIterator<Item = Vec<String>, IntoIter: Clone>,
+{
     let mut shown = String::new();
     for (mut table, rows) in tables {
-        let fits = table.fits(&rows);
+        let rows = rows.into_iter();
+        let fits = table.fits(rows.clone());
         shown = table.rows(rows).join("\n");
         if fits {
             break;
@@ -158,15 +176,20 @@ pub(crate) fn first_to_fit(
 }
 
 /// The width that each column needs for these rows.
-fn needed<'r>(rows: impl IntoIterator<Item = &'r Vec<String>>) -> Vec<u16> {
+fn needed(rows: impl IntoIterator<Item: AsRef<[String]>>) -> Vec<u16> {
     let mut needed = Vec::new();
     for row in rows {
-        needed.resize(needed.len().max(row.len()), 0);
-        for (needed, cell) in needed.iter_mut().zip(row) {
-            *needed = as_width(truncated(cell).width()).max(*needed);
-        }
+        widen(&mut needed, row.as_ref());
     }
     needed
+}
+
+/// Makes room for `row`.
+fn widen(widths: &mut Vec<u16>, row: &[String]) {
+    widths.resize(widths.len().max(row.len()), 0);
+    for (width, cell) in widths.iter_mut().zip(row) {
+        *width = as_width(truncated(cell).width()).max(*width);
+    }
 }
 
 /// The least room for words beside cells. With less, the words have lines of their own.

@@ -182,11 +182,32 @@ pub(crate) struct Line {
 /// A table of nodes that can be printed in parts.
 #[derive(Debug)]
 pub(crate) struct Table {
+    shown: Shown,
+    aligned: AlignedTable,
+}
+
+/// What is shown of each node.
+#[derive(Debug)]
+struct Shown {
     columns: Vec<Column>,
     labels: Vec<String>,
     /// Whether names are left out that `-o wide` and `describe` have.
     is_brief: bool,
-    aligned: AlignedTable,
+}
+
+impl Shown {
+    fn rows<'a>(
+        &'a self,
+        views: &'a [View<'_>],
+        now: Now,
+    ) -> impl Iterator<Item = Vec<String>> + Clone + 'a {
+        views.iter().map(move |view| {
+            let cells = self.columns.iter();
+            cells
+                .map(|column| column.cell(view, &self.labels, self.is_brief, now))
+                .collect()
+        })
+    }
 }
 
 impl Table {
@@ -222,42 +243,33 @@ impl Table {
         let fit = fit.filter(|_| !wide);
         Self {
             aligned: AlignedTable::new(as_columns.collect(), headers, fit),
-            is_brief: fit.is_some(),
-            labels: labels.to_vec(),
-            columns,
+            shown: Shown {
+                columns,
+                labels: labels.to_vec(),
+                is_brief: fit.is_some(),
+            },
         }
     }
 
     /// Makes room for later rows.
     pub(crate) fn for_rows_to_come(self) -> Self {
-        let typical = self
-            .columns
-            .iter()
-            .map(|column| column.typical().to_owned());
+        let columns = self.shown.columns.iter();
+        let typical = columns.map(|column| column.typical().to_owned());
         let aligned = self.aligned.with_typical(typical.collect());
         Self { aligned, ..self }
     }
 
     /// Some rows, after the headers if these are the first rows. If a terminal is too narrow for those, the ages are left out.
     pub(crate) fn rows(&mut self, views: &[View<'_>], now: Now) -> Rows {
-        let row = |view: &View<'_>| {
-            let cells = self.columns.iter();
-            cells
-                .map(|column| column.cell(view, &self.labels, self.is_brief, now))
-                .collect()
-        };
-        let mut rows: Vec<Vec<String>> = views.iter().map(row).collect();
-        if let Some(age) = self.columns.iter().position(|&it| it == Column::Age)
-            && self.is_brief
-            && !self.aligned.fits(&rows)
+        let Self { shown, aligned } = self;
+        if let Some(age) = shown.columns.iter().position(|&it| it == Column::Age)
+            && shown.is_brief
+            && !aligned.fits(shown.rows(views, now))
         {
-            self.columns.remove(age);
-            self.aligned.leave_out(age);
-            for row in &mut rows {
-                row.remove(age);
-            }
+            shown.columns.remove(age);
+            aligned.leave_out(age);
         }
-        let lines = self.aligned.rows(rows).into_iter();
+        let lines = aligned.rows(shown.rows(views, now)).into_iter();
         let mut lines: Vec<Line> = lines
             .map(|text| Line {
                 text,
@@ -265,7 +277,7 @@ impl Table {
             })
             .collect();
         for (line, view) in lines.iter_mut().rev().zip(views.iter().rev()) {
-            line.is_alarming = self.columns.iter().any(|column| column.alarms(view));
+            line.is_alarming = shown.columns.iter().any(|column| column.alarms(view));
         }
         Rows { lines }
     }
