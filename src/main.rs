@@ -12,6 +12,7 @@ mod exit;
 mod findings;
 mod holder;
 mod lock_state;
+mod object;
 mod output;
 mod platform;
 mod run;

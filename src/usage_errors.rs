@@ -12,8 +12,9 @@ use crate::args::duration::length;
 use crate::args::nodes::node_name;
 use crate::error::{InvalidValue, Verb};
 use crate::exit::Code;
+use crate::object::Kind;
 use crate::text::{for_shell, shown};
-use crate::words::hint_command::{NODE_KINDS, Program};
+use crate::words::hint_command::Program;
 use crate::words::input::hold_instead;
 use crate::words::suggestions::near_misses;
 use crate::words::usage;
@@ -275,7 +276,7 @@ fn instead_of_command(typed: &str) -> String {
 /// Whether `name` is a node's name that follows its kind. Some commands take one name only.
 fn follows_kind(name: &str, line: &[OsString]) -> bool {
     let before = line.windows(2).find(|words| words[1] == name);
-    let is_kind = before.is_some_and(|words| NODE_KINDS.iter().any(|kind| words[0] == *kind));
+    let is_kind = before.and_then(|words| Kind::of(words[0].to_str()?)) == Some(Kind::Node);
     is_kind && node_name(name).is_ok()
 }
 

@@ -10,7 +10,7 @@ use clap::Args;
 use maintenance_lease::is_object_name;
 
 use crate::error::{Failure, InputError, NothingFound};
-use crate::words::hint_command::NODE_KINDS;
+use crate::object::{Kind, kind_and_name, leading_kind};
 
 /// The nodes that a verb is for.
 #[derive(Args, Clone, Debug, Default)]
@@ -126,10 +126,14 @@ impl NodeArgs {
         }
         let names = match &self.nodes_from {
             Some(path) => listed(path, stdin)?,
-            None => without_kind(&self.nodes, &NODE_KINDS)
-                .iter()
-                .map(|typed| node_name(typed))
-                .collect::<Result<_, _>>()?,
+            None => {
+                let names = match leading_kind(&self.nodes) {
+                    Some((Kind::Node, names)) => names,
+                    _ => &self.nodes,
+                };
+                let names = names.iter().map(|typed| node_name(typed));
+                names.collect::<Result<_, _>>()?
+            }
         };
         let mut met = HashSet::new();
         Ok(Selection::Named(
@@ -188,26 +192,10 @@ fn read_list(path: &Path, stdin: impl Read) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The names in `typed`, without a first word that is their kind, as in `kubectl get node worker-1`.
-///
-/// A word alone is a name, and so is one before a `KIND/NAME`: a node may be called `node`.
-pub(crate) fn without_kind<'a>(typed: &'a [String], kinds: &[&str]) -> &'a [String] {
-    match typed {
-        [kind, names @ ..]
-            if kinds.contains(&kind.as_str())
-                && !names.is_empty()
-                && names.iter().all(|name| !name.contains('/')) =>
-        {
-            names
-        }
-        names => names,
-    }
-}
-
 /// Parses `NAME` or `node/NAME`.
 pub(crate) fn node_name(typed: &str) -> Result<String, InputError> {
-    let name = match typed.split_once('/') {
-        Some((kind, name)) if NODE_KINDS.contains(&kind) => name,
+    let name = match kind_and_name(typed) {
+        Some((Some(Kind::Node), name)) => name,
         Some(_) => return Err(InputError::NotANode(typed.to_owned())),
         None => typed,
     };
@@ -261,12 +249,7 @@ mod tests {
         };
         for (typed, selected) in [
             (&["node", "a"][..], &["a"][..]),
-            (&["nodes", "a", "b"], &["a", "b"]),
-            (&["no", "a"], &["a"]),
-            (&["node", "node"], &["node"]),
-            (&["node"], &["node"]),
             (&["nodes"], &["nodes"]),
-            (&["a", "node"], &["a", "node"]),
             (&["node/node", "a"], &["node", "a"]),
             (&["node", "node/a"], &["node", "a"]),
         ] {

@@ -9,11 +9,12 @@ use crate::args::connection::namespace;
 use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::error::{Failure, InputError, NothingFound};
 use crate::exit::Code;
+use crate::object::{Kind, Object, kind_and_name};
 use crate::output::format::Format;
 use crate::output::why::Finding;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
-use crate::words::why::{Kind, Subject, unread};
+use crate::words::why::unread;
 
 /// Explain why a pod, PVC or namespace is stuck
 ///
@@ -51,7 +52,7 @@ pub(crate) struct WhyArgs {
 pub(crate) async fn run(args: &WhyArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let (kind, name) = object(&args.object)?;
     let session = start.open_for_reading().await?;
-    let subject = Subject {
+    let subject = Object {
         kind,
         namespace: session.connection.client.default_namespace().to_owned(),
         name,
@@ -61,15 +62,16 @@ pub(crate) async fn run(args: &WhyArgs, start: &Start<'_>) -> Result<Code, Failu
     Ok(Problems::new(&session).end().await)
 }
 
-async fn read(subject: &Subject, session: &Session<'_>) -> Result<Diagnosis, Failure> {
+async fn read(subject: &Object, session: &Session<'_>) -> Result<Diagnosis, Failure> {
     let reader = Reader::new(session.locks.requests().clone());
-    let Subject {
+    let Object {
         namespace, name, ..
     } = subject;
     let found = match subject.kind {
         Kind::Pod => reader.why_pod(namespace, name).await?,
         Kind::Claim => reader.why_claim(namespace, name).await?,
         Kind::Namespace => reader.why_namespace(name).await?,
+        Kind::Node => None,
     };
     let namespace = (subject.kind != Kind::Namespace).then(|| namespace.clone());
     found.ok_or_else(|| {
@@ -80,7 +82,7 @@ async fn read(subject: &Subject, session: &Session<'_>) -> Result<Diagnosis, Fai
 
 fn print(
     format: Format,
-    subject: &Subject,
+    subject: &Object,
     found: &Diagnosis,
     session: &Session<'_>,
 ) -> Result<(), Failure> {
@@ -105,21 +107,23 @@ fn object(typed: &[String]) -> Result<(Kind, String), InputError> {
         return Err(InputError::NotOneObject);
     }
     if let [kind] = typed
-        && Kind::of(kind).is_some()
+        && Kind::of(kind).is_some_and(|kind| kind != Kind::Node)
     {
         let kind = kind.clone();
         return Err(InputError::MissingName { kind });
     }
-    let named = match typed {
-        [one] => one.split_once('/'),
-        [kind, name] => Some((&**kind, &**name)),
+    let (kind, name) = match typed {
+        [object] => kind_and_name(object),
+        [kind, name] => Some((Kind::of(kind), &**name)),
         _ => None,
-    };
-    let kind = named.and_then(|(kind, _)| Kind::of(kind));
-    match (kind, named) {
-        (Some(kind), Some((_, name))) if is_object_name(name) => Ok((kind, name.to_owned())),
+    }
+    .unwrap_or_default();
+    let is_node = kind == Some(Kind::Node);
+    match kind {
+        Some(kind) if !is_node && is_object_name(name) => Ok((kind, name.to_owned())),
         _ => Err(InputError::NotExplained {
             typed: typed.join(" "),
+            node: (is_node && !name.is_empty()).then(|| name.to_owned()),
         }),
     }
 }

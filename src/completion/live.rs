@@ -17,10 +17,9 @@ use tokio::time::timeout;
 
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::default_holder::HolderArgs;
-use crate::words::hint_command::NODE_KINDS;
+use crate::object::{self, Kind, kind_and_name};
 use crate::words::holder_name::of_node;
 use crate::words::usage;
-use crate::words::why::Kind;
 
 /// How long to wait for names. The total limit is two seconds, which includes ending a plugin, the shell
 /// and kubectl.
@@ -32,31 +31,14 @@ const END: Duration = Duration::from_millis(400);
 /// A name and its description.
 type Row = (String, String);
 
-/// What a word may name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Named {
-    Node,
-    Other(Kind),
-}
-
-impl Named {
-    /// The kind with this name of kubectl's.
-    fn of(kind: &str) -> Option<Self> {
-        match NODE_KINDS.contains(&kind) {
-            true => Some(Self::Node),
-            false => Kind::of(kind).map(Self::Other),
-        }
-    }
-
-    /// The kind as a verb's words begin, and what it is; `None` if the verb is not for it.
-    fn offered_by(self, verb: &str) -> Option<(&'static str, &'static str)> {
-        match (verb, self) {
-            ("force-delete" | "why", Self::Other(Kind::Pod)) => Some(("pod/", "A pod")),
-            ("force-delete", Self::Node) => Some(("node/", usage::NODE_WITH_PODS)),
-            ("why", Self::Other(Kind::Claim)) => Some(("pvc/", "A PersistentVolumeClaim")),
-            ("why", Self::Other(Kind::Namespace)) => Some(("namespace/", "A namespace")),
-            _ => None,
-        }
+/// What an object of `kind` is for `verb`; `None` if the verb takes none.
+fn described(kind: Kind, verb: &str) -> Option<&'static str> {
+    match (verb, kind) {
+        ("force-delete" | "why", Kind::Pod) => Some("A pod"),
+        ("force-delete", Kind::Node) => Some(usage::NODE_WITH_PODS),
+        ("why", Kind::Claim) => Some("A PersistentVolumeClaim"),
+        ("why", Kind::Namespace) => Some("A namespace"),
+        _ => None,
     }
 }
 
@@ -68,9 +50,9 @@ pub(super) fn nodes(
     typed: &str,
 ) -> Option<Vec<CompletionCandidate>> {
     let line = Line::read(definition, words)?;
-    match typed.split_once('/') {
-        Some((kind, _)) if !NODE_KINDS.contains(&kind) => None,
-        _ => line.complete(Named::Node, typed),
+    match kind_and_name(typed) {
+        None | Some((Some(Kind::Node), _)) => line.complete(Kind::Node, typed),
+        _ => None,
     }
 }
 
@@ -84,18 +66,18 @@ pub(super) fn targets(
     let line = Line::read(definition, words)?;
     // The word that is being typed counts as one.
     let is_alone = line.names.iter().all(|other| other == typed);
-    if let Some((kind, _)) = typed.split_once('/') {
-        let named = Named::of(kind)?;
-        named.offered_by(&line.verb)?;
-        return line.complete(named, typed);
+    if let Some((kind, _)) = kind_and_name(typed) {
+        described(kind?, &line.verb)?;
+        return line.complete(kind?, typed);
     }
-    let all = [Kind::Pod, Kind::Claim, Kind::Namespace].map(Named::Other);
-    let offered = all.into_iter().chain([Named::Node]).filter_map(|named| {
+    let all = [Kind::Pod, Kind::Claim, Kind::Namespace, Kind::Node];
+    let offered = all.into_iter().filter_map(|kind| {
         // Only pods can be named together.
-        let is_possible = is_alone || (line.verb != "why" && named == Named::Other(Kind::Pod));
-        let (kind, about) = named.offered_by(&line.verb).filter(|_| is_possible)?;
-        let candidate = CompletionCandidate::new(kind).help(Some(about.into()));
-        kind.starts_with(typed).then_some(candidate)
+        let is_possible = is_alone || (line.verb != "why" && kind == Kind::Pod);
+        let about = described(kind, &line.verb).filter(|_| is_possible)?;
+        let beginning = format!("{}/", kind.word());
+        let is_typed = beginning.starts_with(typed);
+        is_typed.then(|| CompletionCandidate::new(beginning).help(Some(about.into())))
     });
     (!line.is_selected).then(|| offered.collect())
 }
@@ -155,7 +137,7 @@ impl Line {
             names: ["nodes", "targets", "object"]
                 .iter()
                 .flat_map(|id| typed(id))
-                .map(|typed: String| typed.rsplit('/').next().unwrap_or_default().to_owned())
+                .map(|typed| object::name(&typed).to_owned())
                 .collect(),
             is_selected: SELECTING.iter().any(|flag| is_typed(of_verb, flag)),
             force: is_typed(of_verb, "force"),
@@ -163,33 +145,33 @@ impl Line {
     }
 
     /// The names that begin as `typed` does and are not on the line yet.
-    fn complete(self, named: Named, typed: &str) -> Option<Vec<CompletionCandidate>> {
+    fn complete(self, kind: Kind, typed: &str) -> Option<Vec<CompletionCandidate>> {
         if self.is_selected {
             return None;
         }
-        let begin = typed.find('/').map_or(0, |slash| slash + 1);
-        let (kind, begun) = typed.split_at(begin);
+        let begun = object::name(typed);
+        let before = typed.strip_suffix(begun).unwrap_or_default();
         let on_the_line = self.names.clone();
-        let rows = in_time(move || self.ask(named))??;
+        let rows = in_time(move || self.ask(kind))??;
         let rows = rows.into_iter().filter(|(name, _)| {
             name.starts_with(begun) && (name == begun || !on_the_line.contains(name))
         });
         let candidates = rows.map(|(name, about)| {
-            CompletionCandidate::new(format!("{kind}{name}")).help(Some(about.into()))
+            CompletionCandidate::new(format!("{before}{name}")).help(Some(about.into()))
         });
         Some(candidates.collect())
     }
 
     /// The objects that make sense for the verb, each with its description.
-    fn ask(&self, named: Named) -> Option<Vec<Row>> {
+    fn ask(&self, kind: Kind) -> Option<Vec<Row>> {
         in_a_runtime(async {
             let (locks, namespace) = self.locks().await?;
             let reader = Reader::new(locks.requests().clone());
-            let rows = match named {
-                Named::Node => return self.nodes(&locks).await,
-                Named::Other(Kind::Pod) => reader.pod_rows(&namespace).await,
-                Named::Other(Kind::Claim) => reader.claim_rows(&namespace).await,
-                Named::Other(Kind::Namespace) => reader.namespace_rows().await,
+            let rows = match kind {
+                Kind::Node => return self.nodes(&locks).await,
+                Kind::Pod => reader.pod_rows(&namespace).await,
+                Kind::Claim => reader.claim_rows(&namespace).await,
+                Kind::Namespace => reader.namespace_rows().await,
             };
             let is_stuck = |(_, status): &Row| match &*self.verb {
                 "why" => !["Running", "Completed", "Bound", "Active"].contains(&status.as_str()),

@@ -104,8 +104,8 @@ pub(crate) enum InputError {
     PodsOfMany,
     /// `status --pods` with a namespace.
     PodsOfNamespace,
-    /// Not an object that `why` can explain.
-    NotExplained { typed: String },
+    /// Not an object that `why` can explain; `node` is its name if it is a Node.
+    NotExplained { typed: String, node: Option<String> },
     /// Several objects to explain.
     NotOneObject,
 }

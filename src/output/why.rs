@@ -9,11 +9,12 @@ use serde::Serialize;
 
 use super::data::{ApiVersion, List, ListEntry, Time, kind};
 use super::table::{GAP, with_words};
+use crate::object::{Kind, Object};
 use crate::stuck_code::{StuckCode, StuckState};
 use crate::text::hanging;
 use crate::words::fencing::obstacle_sentence;
 use crate::words::hint_command::Program;
-use crate::words::why::{self, Kind, Step, Subject};
+use crate::words::why::{self, Step};
 
 /// The most columns of a paragraph, also used if the terminal's width is unknown.
 const WIDTH: usize = 100;
@@ -121,14 +122,14 @@ struct Unread {
 
 /// What is known of an object, and what to run next.
 pub(crate) struct Finding<'a> {
-    pub(crate) subject: &'a Subject,
+    pub(crate) subject: &'a Object,
     pub(crate) found: &'a safety::Diagnosis,
     pub(crate) steps: Vec<Step>,
 }
 
 impl<'a> Finding<'a> {
     pub(crate) fn new(
-        subject: &'a Subject,
+        subject: &'a Object,
         found: &'a safety::Diagnosis,
         program: &Program,
     ) -> Self {

@@ -7,6 +7,7 @@ use clap::parser::ValueSource;
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity;
 
+use crate::object::{self, Kind};
 use crate::text::{escape, for_shell, shown};
 
 /// How users run it.
@@ -63,9 +64,6 @@ const REPEATED: [&str; 15] = [
     "wait",
     "yes",
 ];
-
-/// kubectl's words for the kind of a Node.
-pub(crate) const NODE_KINDS: [&str; 3] = ["node", "nodes", "no"];
 
 /// The words of an instruction to run the same command, perhaps with something added.
 struct Phrases {
@@ -171,7 +169,7 @@ impl Program {
         let mut nodes = nodes.to_vec();
         // Before other names, it would be read as their kind.
         if let [first, _, ..] = &mut nodes[..]
-            && NODE_KINDS.contains(&first.as_str())
+            && Kind::of(first) == Some(Kind::Node)
         {
             first.insert_str(0, "node/");
         }
@@ -377,7 +375,7 @@ fn names(typed: &ArgMatches) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let nodes = values(typed, "nodes").or_else(|| values(typed, "node"));
     for node in nodes.unwrap_or_default() {
-        let name = node.rsplit_once('/').map_or(&*node, |(_, name)| name);
+        let name = object::name(&node);
         if !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
         }

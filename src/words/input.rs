@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pod_safety::words::age;
 
-use super::hint_command::{NO_PROOF, NODE_KINDS, Program};
+use super::hint_command::{NO_PROOF, Program};
 use super::time::{length, rfc3339};
 use super::usage::missing;
 use crate::error::{InputError, Verb};
@@ -211,16 +211,16 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             "name at most one node",
         ),
         InputError::PodsOfNamespace => both("--pods shows all namespaces", "remove -n"),
-        InputError::NotExplained { typed } if !typed.contains(['/', ' ']) => both(
+        InputError::NotExplained { typed, .. } if !typed.contains(['/', ' ']) => both(
             format!("\"{}\" has no kind", shown(typed)),
             format!(
                 "use pod/{typed}, pvc/{typed} or namespace/{typed}",
                 typed = for_shell(typed)
             ),
         ),
-        InputError::NotExplained { typed } => both(
+        InputError::NotExplained { typed, node } => both(
             format!("`why` does not explain {}", shown(typed)),
-            match node_of(typed) {
+            match node.as_deref().map(for_shell) {
                 Some(node) => format!(
                     "show what is stuck there with `{}`, or its lock and health with `{}`",
                     program.run(format_args!("status --pods {node}")),
@@ -244,12 +244,6 @@ pub(crate) fn hold_instead(program: &Program, end: &str) -> String {
     let hold = program.of_verb(Verb::Hold.name(), None);
     let hold = hold.same_command(&format!("--expect-until {end}"));
     format!("use a hold, which does not expire: `{hold}`")
-}
-
-/// The name in a reference to a node, such as `node/worker-1`.
-fn node_of(typed: &str) -> Option<String> {
-    let (kind, name) = typed.split_once(['/', ' '])?;
-    (NODE_KINDS.contains(&kind) && !name.is_empty()).then(|| for_shell(name))
 }
 
 /// The shortest duration that is accepted, rounded up as far as it is shown in minutes; `None`: none is long enough.

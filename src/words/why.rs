@@ -1,7 +1,6 @@
 //! Why an object is stuck, in sentences, and what to run next.
 
 mod next;
-mod subject;
 
 use maintenance_lease::protocol::Now;
 use pod_safety::constants::POD_GC;
@@ -10,8 +9,8 @@ use pod_safety::why::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, Un
 use pod_safety::words::{age, few};
 
 pub(crate) use self::next::{Step, pod_step, steps, volume_steps};
-pub(crate) use self::subject::{Kind, Subject};
 use super::time::{length, remaining};
+use crate::object::{Kind, Object};
 use crate::text::escape;
 
 /// What could not be read, in one line.
@@ -23,7 +22,7 @@ pub(crate) fn unread(unread: &[Unread]) -> Option<String> {
 }
 
 /// The state of the object, in a sentence.
-pub(crate) fn opening(subject: &Subject, found: &Diagnosis, now: Now) -> String {
+pub(crate) fn opening(subject: &Object, found: &Diagnosis, now: Now) -> String {
     let shown = subject.shown();
     let place = match &found.node {
         Some(node) => format!("on node/{node}"),
@@ -54,7 +53,7 @@ pub(crate) fn opening(subject: &Subject, found: &Diagnosis, now: Now) -> String 
 }
 
 /// The whole explanation, in one paragraph.
-pub(crate) fn paragraph(subject: &Subject, found: &Diagnosis, now: Now) -> String {
+pub(crate) fn paragraph(subject: &Object, found: &Diagnosis, now: Now) -> String {
     let mut sentences = vec![opening(subject, found, now)];
     sentences.extend(found.reasons.iter().map(|reason| sentence(reason, now)));
     sentences.extend(

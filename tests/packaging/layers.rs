@@ -19,7 +19,7 @@ const LAYERS: [&[&str]; 11] = [
     &["words"],
     &["exit"],
     &["error", "findings", "holder", "lock_state", "stuck_code"],
-    &["signals", "text", "platform"],
+    &["object", "signals", "text", "platform"],
 ];
 
 fn layer(module: &str) -> usize {

@@ -3,13 +3,10 @@
 use maintenance_lease::is_object_name;
 
 use super::args::{ALL, ForceDeleteArgs, risks};
-use crate::args::nodes::{node_name, without_kind};
+use crate::args::nodes::node_name;
 use crate::error::InputError;
+use crate::object::{Kind, kind_and_name, leading_kind};
 use crate::text::for_shell;
-use crate::words::hint_command::NODE_KINDS;
-
-/// kubectl's words for the kind of a Pod.
-const POD_KINDS: [&str; 3] = ["pod", "pods", "po"];
 
 /// What is to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,16 +35,16 @@ impl Targets {
         let mut nodes = Vec::new();
         for typed in with_kinds(&args.targets) {
             let typed = typed.as_str();
-            match typed.split_once('/') {
-                Some((kind, name)) if POD_KINDS.contains(&kind) && is_object_name(name) => {
+            match kind_and_name(typed) {
+                Some((Some(Kind::Pod), name)) if is_object_name(name) => {
                     if !pods.iter().any(|pod| pod == name) {
                         pods.push(name.to_owned());
                     }
                 }
-                Some((kind, name)) if NODE_KINDS.contains(&kind) => nodes.push(node_name(name)?),
+                Some((Some(Kind::Node), name)) => nodes.push(node_name(name)?),
                 _ => {
                     let is_risk = args.accepts(ALL) && risks(typed).is_ok();
-                    let is_kind = POD_KINDS.contains(&typed) || NODE_KINDS.contains(&typed);
+                    let is_kind = matches!(Kind::of(typed), Some(Kind::Pod | Kind::Node));
                     let typed = typed.to_owned();
                     return Err(match is_kind && !is_risk {
                         true => InputError::MissingName { kind: typed },
@@ -80,16 +77,13 @@ impl Targets {
 
 /// The targets as `KIND/NAME`, if their kind was typed once before all names.
 fn with_kinds(typed: &[String]) -> Vec<String> {
-    for kinds in [POD_KINDS, NODE_KINDS] {
-        let names = without_kind(typed, &kinds);
-        if names.len() < typed.len() {
-            return names
-                .iter()
-                .map(|name| format!("{}/{name}", typed[0]))
-                .collect();
+    match leading_kind(typed) {
+        Some((Kind::Pod | Kind::Node, names)) => {
+            let names = names.iter();
+            names.map(|name| format!("{}/{name}", typed[0])).collect()
         }
+        _ => typed.to_vec(),
     }
-    typed.to_vec()
 }
 
 #[cfg(test)]

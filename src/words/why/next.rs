@@ -4,7 +4,7 @@ use pod_safety::node_health::Health;
 use pod_safety::stuck::{Orphan, Stuck, StuckVolume};
 use pod_safety::why::{Diagnosis, Reason, State};
 
-use super::subject::{Kind, Subject};
+use crate::object::{Kind, Object};
 use crate::text::for_shell;
 use crate::words::hint_command::{NO_REASON, Program};
 
@@ -37,12 +37,12 @@ enum CommandRisk {
 /// Commands for the same cluster.
 struct Commands<'a> {
     program: &'a Program,
-    subject: &'a Subject,
+    subject: &'a Object,
     steps: Vec<Step>,
 }
 
 /// What to run next, each command once.
-pub(crate) fn steps(subject: &Subject, found: &Diagnosis, program: &Program) -> Vec<Step> {
+pub(crate) fn steps(subject: &Object, found: &Diagnosis, program: &Program) -> Vec<Step> {
     let mut commands = Commands {
         program,
         subject,
@@ -169,7 +169,7 @@ impl Commands<'_> {
     }
 
     fn describe(&mut self) {
-        let Subject { kind, name, .. } = self.subject;
+        let Object { kind, name, .. } = self.subject;
         let line = format!("describe {} {}", kind.word(), for_shell(name));
         self.kubectl(&line, "read its events");
     }
@@ -252,7 +252,7 @@ impl Commands<'_> {
             | Reason::Event { .. } => self.describe(),
             Reason::Finalizer(_) => {
                 let about = "see who added it, and check that this controller runs";
-                let Subject { kind, name, .. } = self.subject;
+                let Object { kind, name, .. } = self.subject;
                 let line = format!(
                     "get {} {} -o yaml --show-managed-fields",
                     kind.word(),
