@@ -19,6 +19,7 @@ use pod_safety::outcome::Outcome;
 use pod_safety::report::DeletionTarget;
 
 use connect::ConnectError;
+use http::StatusCode;
 
 use crate::lock_state::LockState;
 
@@ -178,6 +179,17 @@ pub(crate) enum Failure {
     UnknownUser,
     /// The problem was reported already.
     Reported(Kind),
+}
+
+/// Why a message to a webhook was not sent.
+#[derive(Debug)]
+pub(crate) enum UnsentMessage {
+    /// The webhook can't be reached.
+    Connect(ConnectError),
+    /// It answered with this status.
+    Status(StatusCode),
+    /// It did not answer in this time.
+    TimedOut(Duration),
 }
 
 /// What was looked for, and does not exist.

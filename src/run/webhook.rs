@@ -10,8 +10,9 @@ use tokio::time::{sleep, timeout};
 use super::background::LIMIT;
 use super::session::Session;
 use crate::args::connection::USER_AGENT;
+use crate::error::UnsentMessage;
 use crate::output::notice::Notice;
-use crate::words::webhook as words;
+use crate::words::webhook::{not_sent, unusable};
 
 /// The URL. It may hold a secret.
 const VARIABLE: &str = "KUBECTL_MAINT_WEBHOOK";
@@ -36,43 +37,36 @@ pub(crate) async fn send(session: &Session<'_>, notices: Vec<Notice>) {
     };
     let webhook = match Webhook::new(url, environment, USER_AGENT) {
         Ok(webhook) => webhook,
-        Err(cause) => return session.terminal.warn(words::unusable(VARIABLE, &cause)),
+        Err(error) => return session.terminal.warn(unusable(VARIABLE, &error)),
     };
     let sending = Notice::merged(notices).into_iter().map(|notice| {
         let webhook = &webhook;
         async move { post(webhook, &notice).await }
     });
     let failed = join_all(sending).await.into_iter().find_map(Result::err);
-    if let Some(cause) = failed {
-        session
-            .terminal
-            .warn(words::not_sent(&webhook.host(), &cause));
+    if let Some(error) = failed {
+        session.terminal.warn(not_sent(&webhook.host(), &error));
     }
 }
 
 /// Posts a message until it is taken, refused or too late.
-async fn post(webhook: &Webhook, notice: &Notice) -> Result<(), String> {
+async fn post(webhook: &Webhook, notice: &Notice) -> Result<(), UnsentMessage> {
     let mut last = None;
     let trying = async {
         let mut pause = FIRST_PAUSE;
         loop {
             match webhook.post(notice.body()).await {
                 Ok(status) if status.is_success() => return Ok(()),
-                Ok(status) => {
-                    let cause = words::status(status.as_u16());
-                    if !is_temporary(status) {
-                        return Err(cause);
-                    }
-                    last = Some(cause);
-                }
-                Err(cause) => last = Some(cause),
+                Ok(status) if is_temporary(status) => last = Some(UnsentMessage::Status(status)),
+                Ok(status) => return Err(UnsentMessage::Status(status)),
+                Err(error) => last = Some(UnsentMessage::Connect(error)),
             }
             sleep(pause).await;
             pause *= 2;
         }
     };
     let answer = timeout(LIMIT, trying).await;
-    answer.unwrap_or_else(|_| Err(last.unwrap_or_else(|| words::too_slow(LIMIT))))
+    answer.unwrap_or_else(|_| Err(last.unwrap_or(UnsentMessage::TimedOut(LIMIT))))
 }
 
 fn is_temporary(status: StatusCode) -> bool {

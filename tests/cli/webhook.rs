@@ -328,9 +328,10 @@ fn a_message_is_sent_again_until_it_is_taken() {
 fn a_webhook_that_does_not_work_fails_nothing_and_its_url_stays_secret() {
     in_memory("notice-down", |cluster| {
         let node = cluster.node("worker-1");
-        let closed = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let closed = closed.local_addr().expect("it is bound");
+        let closed = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+        let closed = closed.expect("a free port");
         let silent = Server::plain(&[Answer::Silence]);
+        let closing = Server::plain(&[Answer::Nothing]);
         let authority = Authority::new("test").expect("an authority");
         let secure = secure(&authority);
         for (url, said) in [
@@ -339,8 +340,15 @@ fn a_webhook_that_does_not_work_fails_nothing_and_its_url_stays_secret() {
                 format!("at {}: it did not answer in 2s", silent.address),
             ),
             (
+                closing.url(),
+                format!(
+                    "at {}: Unable to connect to the server: the server closed the connection before it answered",
+                    closing.address
+                ),
+            ),
+            (
                 format!("http://{closed}/{SECRET}"),
-                format!("at {closed}: "),
+                format!("at {closed}: The connection to the server {closed} was refused"),
             ),
             (
                 secure.url().replace("http:", "https:"),

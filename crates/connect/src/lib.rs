@@ -38,7 +38,7 @@ pub use self::kubeconfig::KubeconfigNames;
 use self::selection::ConnectTarget;
 use self::tls::Identity;
 use self::transport::Options;
-pub use self::webhook::Webhook;
+pub use self::webhook::{Webhook, WebhookError};
 
 /// A way to an API server, as one user.
 pub struct Connection {

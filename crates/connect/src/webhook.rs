@@ -11,8 +11,23 @@ use kube::client::Body;
 
 use super::dial::{Dialer, authority, basic, credentials};
 use super::environment::Environment;
-use super::error::{ConnectError, causes};
+use super::error::ConnectError;
 use super::{proxy, tls};
+
+/// Why a webhook can't be used.
+#[derive(Debug)]
+pub enum WebhookError {
+    /// Its URL is not an `http` or `https` URL with a host.
+    NotAnHttpUrl,
+    /// The proxy or the system's authorities can't be used.
+    Connect(ConnectError),
+}
+
+impl From<ConnectError> for WebhookError {
+    fn from(error: ConnectError) -> Self {
+        Self::Connect(error)
+    }
+}
 
 /// A URL that takes messages. It may hold a secret, so nothing here prints it.
 pub struct Webhook {
@@ -25,22 +40,21 @@ impl Webhook {
     /// The one at `url`. Sends nothing.
     ///
     /// # Errors
-    /// In words, if `url` is no `http` or `https` URL, or if the proxy or the system's authorities can't be used.
+    /// If `url` is no `http` or `https` URL, or if the proxy or the system's authorities can't be used.
     pub fn new(
         url: &str,
         environment: &Environment,
         user_agent: &'static str,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, WebhookError> {
         let url: Option<Uri> = url.parse().ok();
         let is_web =
             |url: &Uri| matches!(url.scheme_str(), Some("http" | "https")) && url.host().is_some();
         let url = url.filter(is_web);
-        let url = url.ok_or_else(|| "it is not an http or https URL".to_owned())?;
-        let words = |error: ConnectError| error.to_string();
-        let proxy = proxy::choose(&url, None, environment).map_err(words)?;
+        let url = url.ok_or(WebhookError::NotAnHttpUrl)?;
+        let proxy = proxy::choose(&url, None, environment)?;
         let is_secure = |url: &Uri| url.scheme_str() == Some("https");
         let trust = match is_secure(&url) || proxy.as_ref().is_some_and(is_secure) {
-            true => tls::system_trust(&url).map_err(words)?,
+            true => tls::system_trust(&url)?,
             false => tls::no_trust(),
         };
         let dialer = Dialer::new(None, proxy, || trust.clone());
@@ -69,28 +83,24 @@ impl Webhook {
     /// Posts JSON, and returns the status of the answer.
     ///
     /// # Errors
-    /// In words, if there is no answer.
+    /// If there is no answer.
     ///
     /// # Caveats
     /// There is no time limit. Dropping this future abandons the answer. The message may still arrive.
-    pub async fn post(&self, json: Vec<u8>) -> Result<StatusCode, String> {
-        let mut request = Request::builder()
-            .method(Method::POST)
-            .uri(&self.url)
-            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .header(USER_AGENT, HeaderValue::from_static(self.user_agent));
+    pub async fn post(&self, json: Vec<u8>) -> Result<StatusCode, ConnectError> {
+        let mut request = Request::new(Body::from(json));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.url.clone();
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(self.user_agent));
         let user = credentials(&self.url);
         if let Some(Ok(user)) = user.map(|(name, password)| basic(&name, &password)) {
-            request = request.header(AUTHORIZATION, user);
+            headers.insert(AUTHORIZATION, user);
         }
-        let request = request.body(Body::from(json));
-        let request = request.map_err(|error| error.to_string())?;
-        match self.client.request(request).await {
-            Ok(answer) => Ok(answer.status()),
-            Err(error) => Err(match ConnectError::classify_cause(&error) {
-                Some(known) => known.to_string(),
-                None => causes(&error).last().unwrap_or(&error).to_string(),
-            }),
-        }
+        let answer = self.client.request(request).await;
+        answer
+            .map(|answer| answer.status())
+            .map_err(|error| ConnectError::of_request(&error))
     }
 }

@@ -18,22 +18,14 @@ impl ConnectError {
     /// something else. The error itself knows which server it was.
     pub fn classify(err: &kube::Error) -> Option<Self> {
         match err {
-            kube::Error::Service(source) => Some(
-                Self::classify_cause(source.as_ref()).unwrap_or_else(|| Self::Broken {
-                    detail: of_connection(source.as_ref()),
-                }),
-            ),
-            kube::Error::HyperError(source) => Some(Self::classify_cause(source).unwrap_or_else(
-                || Self::Broken {
-                    detail: of_connection(source),
-                },
-            )),
+            kube::Error::Service(source) => Some(Self::of_request(source.as_ref())),
+            kube::Error::HyperError(source) => Some(Self::of_request(source)),
             other => Self::classify_cause(other),
         }
     }
 
     /// The same for any error that has one of ours, or one of the operating system's, among its causes.
-    pub fn classify_cause(err: &(dyn StdError + 'static)) -> Option<Self> {
+    pub(crate) fn classify_cause(err: &(dyn StdError + 'static)) -> Option<Self> {
         let known = causes(err).find_map(|cause| {
             if let Some(dial) = cause.downcast_ref::<DialError>() {
                 Some(of_dial(dial))
@@ -51,6 +43,13 @@ impl ConnectError {
             is_undecodable.then(|| Self::Broken {
                 detail: "could not decompress the server's answer".to_owned(),
             })
+        })
+    }
+
+    /// Why a request got no answer.
+    pub(crate) fn of_request(err: &(dyn StdError + 'static)) -> Self {
+        Self::classify_cause(err).unwrap_or_else(|| Self::Broken {
+            detail: of_connection(err),
         })
     }
 }
