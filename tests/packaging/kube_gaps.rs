@@ -1,9 +1,29 @@
-//! Each module of `connect` says which gap in kube it closes. One that closes none is not needed.
+//! The head of each module of `connect` names the gap in kube that it closes. A module that closes none is not needed.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use crate::source::files;
+
+/// How the paragraph about the gap begins.
+const GAP: &str = "Gap in kube: ";
+
+/// How that paragraph begins in a module that is in `connect` for another reason.
+const NO_GAP: &str = "No gap in kube: ";
+
+/// The modules that are in `connect` for another reason.
+const WITHOUT_GAP: [&str; 1] = ["webhook"];
+
+/// The paragraph of a module's head that says why kube is not enough; `None` unless there is exactly one.
+fn reason(text: &str) -> Option<String> {
+    let head = text.lines().map_while(|line| line.strip_prefix("//!"));
+    let head: Vec<&str> = head.map(str::trim).collect();
+    let paragraphs = head.split(|line| line.is_empty());
+    let paragraphs = paragraphs.map(|lines| lines.join(" "));
+    let mut reasons = paragraphs.filter(|text| text.starts_with(GAP) || text.starts_with(NO_GAP));
+    reasons.next().filter(|_| reasons.next().is_none())
+}
 
 #[test]
 fn each_module_of_connect_names_the_gap_in_kube_that_it_closes() {
@@ -12,10 +32,39 @@ fn each_module_of_connect_names_the_gap_in_kube_that_it_closes() {
     files(&src, &mut modules);
     modules.retain(|path| path.parent() == Some(&*src) && !path.ends_with("lib.rs"));
     assert!(modules.len() > 10, "{modules:?}");
+    let mut gaps: BTreeMap<String, String> = BTreeMap::new();
+    let mut without_gap = Vec::new();
     for path in modules {
         let text = fs::read_to_string(&path).expect("text");
-        let head = text.lines().take_while(|line| line.starts_with("//!"));
-        let mut words = head.flat_map(|line| line.split(|c: char| !c.is_alphanumeric()));
-        assert!(words.any(|word| word == "kube"), "{}", path.display());
+        let module = path.file_stem().expect("a name");
+        let module = module.to_str().expect("text").to_owned();
+        let reason = reason(&text);
+        let reason = reason.unwrap_or_else(|| panic!("{module}.rs: add `//! {GAP}...`"));
+        match reason.strip_prefix(GAP) {
+            Some(gap) => {
+                let is_sentence = gap.split(' ').count() > 2 && gap.ends_with('.');
+                assert!(is_sentence, "{module}.rs: {gap}");
+                let other = gaps.insert(gap.to_owned(), module.clone());
+                assert_eq!(other, None, "{module}.rs closes the same gap");
+            }
+            None => without_gap.push(module),
+        }
+    }
+    assert_eq!(without_gap, WITHOUT_GAP);
+}
+
+#[test]
+fn a_head_without_its_gap_is_found() {
+    let told = "//! Flags.\n//!\n//! Gap in kube: it has\n//! no flags.\n\nuse kube;";
+    assert_eq!(
+        reason(told).as_deref(),
+        Some("Gap in kube: it has no flags.")
+    );
+    for text in [
+        "//! Flags, which kube lacks.\n\nuse kube;",
+        "//! Flags.\n\n// Gap in kube: it has no flags.",
+        "//! Gap in kube: a.\n//!\n//! Gap in kube: b.",
+    ] {
+        assert_eq!(reason(text), None, "{text}");
     }
 }

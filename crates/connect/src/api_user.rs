@@ -1,6 +1,6 @@
 //! The API user of the caller, as far as the credentials show it.
 //!
-//! A kube client does not expose its user. To ask the API server takes a request, and needs Kubernetes 1.28.
+//! Gap in kube: a client does not expose its user. To ask the API server takes a request, and needs Kubernetes 1.28.
 
 use std::fs;
 

@@ -1,6 +1,6 @@
 //! The connections to the API server, and which of them a request goes over.
 //!
-//! kube has no HTTP/2 (kube-rs/kube#1923), and cannot replace a connection that is dead.
+//! Gap in kube: it has no HTTP/2 (kube-rs/kube#1923), and cannot replace a connection that is dead.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

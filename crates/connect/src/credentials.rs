@@ -1,6 +1,6 @@
 //! The `Authorization` header of each request: fixed, from a file that is read again, or from a plugin.
 //!
-//! kube does not run the plugin again after the server answered 401. It forgets a login that took longer than the request
+//! Gap in kube: it does not run the plugin again after the server answered 401. It forgets a login that took longer than the request
 //! which began it. It sends credentials over plain HTTP too. kubectl does none of this.
 
 use std::fs;

@@ -1,6 +1,6 @@
 //! Opening a byte stream to the API server: directly, or through a proxy. TLS to the server comes on top of it.
 //!
-//! kube does not set `TCP_NODELAY` (kube-rs/kube#2056), does not know `socks5h` or passwords of SOCKS proxies, and
+//! Gap in kube: it does not set `TCP_NODELAY` (kube-rs/kube#2056), does not know `socks5h` or passwords of SOCKS proxies, and
 //! trusts the cluster's authority for a `https://` proxy.
 
 use std::error::Error as StdError;

@@ -1,6 +1,6 @@
 //! What a connection takes from around the process.
 //!
-//! kube reads the variables of its own process, so a test cannot set them without affecting the others.
+//! Gap in kube: it reads the variables of its own process, so a test cannot set them without affecting the others.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 //! What can go wrong on the way to an API server, in the words that kubectl has for it.
 //!
-//! kube reports the errors of its libraries, without the file, user or server that they are about.
+//! Gap in kube: it reports the errors of its libraries, without the file, user or server that they are about.
 
 mod classify;
 

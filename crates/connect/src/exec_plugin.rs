@@ -1,6 +1,6 @@
 //! Credential plugins: programs that the kubeconfig names to get a token or a client certificate from.
 //!
-//! kube blocks until the plugin ends, even if nobody waits for it any more (kube-rs/kube#1632). It gives the
+//! Gap in kube: it blocks until the plugin ends, even if nobody waits for it any more (kube-rs/kube#1632). It gives the
 //! plugin stdin even if that is no terminal. It does not check the answer's API version, and does not tell the plugin about
 //! `disable-compression`.
 

@@ -1,6 +1,6 @@
 //! The connection flags of kubectl, with the same meaning.
 //!
-//! kube has no flags.
+//! Gap in kube: it has no flags.
 
 use std::convert::Infallible;
 use std::ffi::OsStr;

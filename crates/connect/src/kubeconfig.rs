@@ -1,7 +1,6 @@
 //! Finding, reading and merging kubeconfig files by kubectl's rules.
 //!
-//! kube fails if one of the files that `KUBECONFIG` names is missing, and does not expand `~`; kubectl skips such a
-//! file.
+//! Gap in kube: it fails if one of the files in `KUBECONFIG` is missing, which kubectl skips. It does not expand `~`.
 
 mod model;
 

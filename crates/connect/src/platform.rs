@@ -1,7 +1,7 @@
 //! What differs between operating systems: the modes of the terminal, which a credential plugin may
 //! change.
 //!
-//! kube never ends a plugin, so it never restores the terminal's modes.
+//! Gap in kube: it never ends a plugin, so it never restores the terminal's modes.
 
 #[cfg(not(unix))]
 pub(crate) use elsewhere::TerminalModes;

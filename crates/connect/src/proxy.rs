@@ -1,6 +1,6 @@
 //! Whether requests go through a proxy, and which: the kubeconfig's, else the environment's with Go's meaning.
 //!
-//! kube compares `NO_PROXY` with the address of the proxy instead of the server's (see kube-rs/kube#1203), and sends
+//! Gap in kube: it compares `NO_PROXY` with the address of the proxy instead of the server's (see kube-rs/kube#1203), and sends
 //! requests to the local machine through a proxy. hyper-util's matcher ignores ports in `NO_PROXY`.
 
 use std::net::IpAddr;

@@ -1,6 +1,6 @@
 //! Which API server, and as whom: the kubeconfig's context with the flags laid over it, by kubectl's precedence.
 //!
-//! kube takes context, cluster and user only, none of kubectl's other flags, and continues as an anonymous user if the
+//! Gap in kube: it takes context, cluster and user only, none of kubectl's other flags, and continues as an anonymous user if the
 //! user is missing (kube-rs/kube#1594).
 
 use std::collections::HashMap;

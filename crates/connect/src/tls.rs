@@ -1,6 +1,6 @@
 //! TLS to the API server: whom to trust, and the client certificate to show.
 //!
-//! kube reads the client certificate once: one that a plugin renews needs a new client (kube-rs/kube#1675). It also
+//! Gap in kube: it reads the client certificate once: one that a plugin renews needs a new client (kube-rs/kube#1675). It also
 //! refuses X.509 v1 certificates, which kubectl accepts.
 
 use std::fs;

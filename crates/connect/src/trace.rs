@@ -1,7 +1,7 @@
 //! What `-v` shows of requests and answers, in kubectl's layout: 6 an answer's URL, status and time; 7 requests and
 //! their headers, too; 8 all headers and the bodies.
 //!
-//! kube's trace events have no headers and no bodies.
+//! Gap in kube: its trace events have no headers and no bodies.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -1,7 +1,7 @@
 //! The stack that requests go down: impersonation, credentials, observation, decompression, and then out. Who sends a
 //! request limits its time.
 //!
-//! kube's own stack repeats writes after 429, 503 and 504 (kube-rs/kube#2082), and has no place for the other layers.
+//! Gap in kube: its own stack repeats writes after 429, 503 and 504 (kube-rs/kube#2082), and has no place for the other layers.
 
 use std::sync::Arc;
 use std::time::Duration;

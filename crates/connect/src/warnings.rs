@@ -1,4 +1,6 @@
-//! The API server's `Warning` headers, which kubectl shows and kube drops.
+//! The API server's `Warning` headers, which kubectl shows.
+//!
+//! Gap in kube: it drops them.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,7 @@
 //! A web server that takes messages, reached with the same proxies as the API server and with the system's authorities.
 //!
-//! kube sends requests only to the API server.
+//! No gap in kube: this is here because it shares the proxies, the dialing, TLS and their errors with the connection to the
+//! API server.
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method, Request, StatusCode, Uri};
