@@ -17,6 +17,7 @@ use crate::text::{for_shell, shown};
 use crate::words::hint_command::Program;
 use crate::words::input::hold_instead;
 use crate::words::suggestions::near_misses;
+use crate::words::time::longest_lock;
 use crate::words::usage;
 
 /// Message and hint.
@@ -108,7 +109,7 @@ pub(crate) fn of_command(error: &clap::Error, line: &[OsString]) -> Option<Lines
                 return None;
             }
             let end = typed.trim_start_matches('+');
-            let program = program(line, |word| word.replace(typed, "1h"));
+            let program = program(line, |word| word.replace(typed, &longest_lock()));
             (
                 usage::invalid_value(
                     flag_name(word(ContextKind::InvalidArg)?),

@@ -71,6 +71,20 @@ pub(crate) fn renewal(typed: &str) -> Result<Duration, InvalidValue> {
     }
 }
 
+/// The shortest lease duration of at least `seconds` that is easy to type: whole minutes from 10 minutes on. `None` if a
+/// lock can't last that long.
+pub(crate) fn shortest_lease(seconds: u32) -> Option<Duration> {
+    const MINUTE: u64 = 60;
+    let seconds = match u64::from(seconds) {
+        seconds if seconds < 10 * MINUTE => seconds,
+        seconds => seconds.next_multiple_of(MINUTE),
+    };
+    let shortest = Duration::from_secs(seconds);
+    maintenance_lease::check_duration(shortest)
+        .is_ok()
+        .then_some(shortest)
+}
+
 /// What a negative timeout means, as in kubectl.
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
 
@@ -100,6 +114,16 @@ mod tests {
         assert_eq!(lease("1h"), Ok(Duration::from_secs(3600)));
         assert_eq!(lease("1m30s"), Ok(Duration::from_secs(90)));
         assert_eq!(length("3d"), Ok(Duration::from_secs(3 * 86_400)));
+    }
+
+    #[test]
+    fn the_shortest_lease_is_easy_to_type() {
+        let seconds = |seconds| shortest_lease(seconds).map(|shortest| shortest.as_secs());
+        assert_eq!(seconds(599), Some(599));
+        assert_eq!(seconds(600), Some(600));
+        assert_eq!(seconds(601), Some(660));
+        assert_eq!(seconds(3541), Some(3600));
+        assert_eq!(seconds(3601), None);
     }
 
     #[test]

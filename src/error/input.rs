@@ -52,8 +52,8 @@ pub(crate) enum InputError {
         request: Duration,
         /// The time to end the command.
         grace: Duration,
-        /// The shortest duration for these.
-        shortest: Duration,
+        /// The shortest duration for these; `None` if a lock can't last that long.
+        shortest: Option<Duration>,
     },
     /// Not an identity that can hold locks.
     Holder(InvalidIdentity),

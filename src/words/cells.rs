@@ -4,7 +4,7 @@ use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now, State};
 use pod_safety::words::age;
 
-use super::time::remaining;
+use super::time::{longest_lock, remaining};
 use crate::text::escape;
 
 pub(crate) fn none() -> String {
@@ -68,7 +68,7 @@ pub(crate) fn left(lease: &NodeLease, now: Now) -> String {
     } else if flags.clock_ahead {
         words.push_str(" (clock ahead)");
     } else if flags.overlong {
-        words.push_str(" (longer than 1h)");
+        words.push_str(&format!(" (longer than {})", longest_lock()));
     }
     words
 }

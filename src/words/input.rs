@@ -1,11 +1,9 @@
 //! Invalid input: what is wrong, and what to type instead.
 
-use std::time::Duration;
-
 use pod_safety::words::age;
 
 use super::hint_command::{NO_PROOF, Program};
-use super::time::{length, rfc3339};
+use super::time::{length, longest_lock, rfc3339};
 use super::usage::missing;
 use crate::error::{InputError, Verb};
 use crate::text::{for_shell, shown};
@@ -97,12 +95,14 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
         ),
         InputError::PassedUntil { ago } => both(
             format!("--until has passed: it was {} ago", age((*ago).into())),
-            "use a time within the next hour",
+            format!("use a time at most {} from now", longest_lock()),
         ),
         InputError::FarUntil { time } => {
-            let time = rfc3339(*time);
+            let (time, longest) = (rfc3339(*time), longest_lock());
             both(
-                format!("--until is more than 1h from now ({time}): a lock lasts at most 1h"),
+                format!(
+                    "--until is more than {longest} from now ({time}): a lock lasts at most {longest}"
+                ),
                 hold_instead(program, &time),
             )
         }
@@ -113,7 +113,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             shortest,
         } => {
             let [lease, request, grace] = [lease, request, grace].map(|&time| length(time.into()));
-            match shortest_to_type(*shortest) {
+            match shortest.map(|shortest| length(shortest.into())) {
                 Some(shortest) => both(
                     format!(
                         "--lease-duration {lease} is too short: --request-timeout {request} and --grace {grace} \
@@ -124,7 +124,8 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                 None => both(
                     format!(
                         "--request-timeout {request} and --grace {grace} are too long: the lock would have to last \
-                         more than 1h"
+                         more than {}",
+                        longest_lock()
                     ),
                     "use a shorter --grace or --request-timeout",
                 ),
@@ -244,17 +245,6 @@ pub(crate) fn hold_instead(program: &Program, end: &str) -> String {
     let hold = program.of_verb(Verb::Hold.name(), None);
     let hold = hold.same_command(&format!("--expect-until {end}"));
     format!("use a hold, which does not expire: `{hold}`")
-}
-
-/// The shortest duration that is accepted, rounded up as far as it is shown in minutes; `None`: none is long enough.
-fn shortest_to_type(shortest: Duration) -> Option<String> {
-    const MINUTE: u64 = 60;
-    let seconds = shortest.as_secs();
-    let seconds = match seconds < 10 * MINUTE {
-        true => seconds,
-        false => seconds.next_multiple_of(MINUTE),
-    };
-    (seconds <= 60 * MINUTE).then(|| length(Duration::from_secs(seconds).into()))
 }
 
 fn both(message: impl Into<String>, hint: impl Into<String>) -> (String, String) {

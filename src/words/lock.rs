@@ -4,7 +4,7 @@ use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now, State};
 use pod_safety::words::age;
 
-use super::state::flag_words;
+use super::state::{UNREADABLE_TIME, flag_words};
 use super::time::{clock, remaining};
 use crate::holder::HoldingCommand;
 use crate::text::escape;
@@ -57,8 +57,7 @@ fn times(lease: &NodeLease, state: State, now: Now) -> String {
         };
     let flags = flags
         .into_iter()
-        .filter(|flag| !is_unreadable || *flag != "unreadable time")
-        .map(ToOwned::to_owned);
+        .filter(|flag| !is_unreadable || *flag != UNREADABLE_TIME);
     let parts: Vec<String> = since.into_iter().chain(until).chain(flags).collect();
     match &parts[..] {
         [] => String::new(),

@@ -7,6 +7,7 @@ use super::fencing::count;
 use super::hint_command::Program;
 use super::missing_right;
 use super::request::RequestContext;
+use super::time::longest_lock;
 use crate::error::Verb;
 use crate::text::escape;
 
@@ -319,10 +320,13 @@ fn advice(
                         program.run(format_args!("renew {node}"))
                     )
                 }
-                cause if cause.starts_with("to start a hold") => format!(
-                    "{ask}. Without it, lock the node for up to 1h with `{}`",
-                    program.run(format_args!("acquire {node}{why} --duration 1h"))
-                ),
+                cause if cause.starts_with("to start a hold") => {
+                    let longest = longest_lock();
+                    format!(
+                        "{ask}. Without it, lock the node for up to {longest} with `{}`",
+                        program.run(format_args!("acquire {node}{why} --duration {longest}"))
+                    )
+                }
                 _ => ask,
             }
         }

@@ -13,7 +13,7 @@ use super::holder_name::{behind, named, person};
 use super::lock::{about, why};
 use super::request::RequestContext;
 use super::state::node_problem;
-use super::time::{clock, length, remaining};
+use super::time::{clock, length, longest_lock, remaining};
 use crate::error::Verb;
 use crate::holder::HoldingCommand;
 use crate::lock_state::LockState;
@@ -107,9 +107,10 @@ pub(super) fn cause_with(
                 .to_owned()
         }
         Refusal::TooLong { left, added } => format!(
-            "{} left; with {} more, the lock would last longer than 1h",
+            "{} left; with {} more, the lock would last longer than {}",
             remaining(left),
-            length(added)
+            length(added),
+            longest_lock()
         ),
     }
 }
@@ -344,7 +345,10 @@ pub(super) fn wait_longer(awaited: LockState, nodes: &[String], program: &Progra
     let nodes = named.nodes(MANY);
     format!(
         "wait longer with `{}`",
-        program.run(format_args!("wait {nodes}{condition} --timeout 1h"))
+        program.run(format_args!(
+            "wait {nodes}{condition} --timeout {}",
+            longest_lock()
+        ))
     )
 }
 

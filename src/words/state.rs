@@ -3,6 +3,8 @@
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Now, State};
 
+use super::time::longest_lock;
+
 /// A state as shown to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShownState {
@@ -49,14 +51,17 @@ impl ShownState {
     }
 }
 
+/// Its time can't be read.
+pub(super) const UNREADABLE_TIME: &str = "unreadable time";
+
 /// What is unusual about a Lease.
-pub(crate) fn flag_words(lease: &NodeLease, now: Now) -> Vec<&'static str> {
+pub(crate) fn flag_words(lease: &NodeLease, now: Now) -> Vec<String> {
     let flags = lease.flags(now);
     let all = [
-        (flags.unreadable_time, "unreadable time"),
-        (flags.clock_ahead, "clock ahead"),
-        (flags.overlong, "longer than 1h"),
-        (lease.is_deleting(), "being deleted"),
+        (flags.unreadable_time, UNREADABLE_TIME.to_owned()),
+        (flags.clock_ahead, "clock ahead".to_owned()),
+        (flags.overlong, format!("longer than {}", longest_lock())),
+        (lease.is_deleting(), "being deleted".to_owned()),
     ];
     let set = all.into_iter().filter(|(is_set, _)| *is_set);
     set.map(|(_, words)| words).collect()

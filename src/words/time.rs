@@ -1,6 +1,7 @@
 //! Times and durations in words.
 
 use chrono::{DateTime, Local, SecondsFormat, TimeZone, Utc};
+use maintenance_lease::LONGEST_DURATION;
 use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::words::age;
 
@@ -16,6 +17,11 @@ pub(crate) fn length(length: Span) -> String {
         60_000_000 => "1m".to_owned(),
         _ => age(length),
     }
+}
+
+/// The longest duration of a lock.
+pub(crate) fn longest_lock() -> String {
+    length(LONGEST_DURATION.into())
 }
 
 /// A remaining duration, rounded to the nearest of the units that [`age`] ends in: a lock that was

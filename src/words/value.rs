@@ -8,6 +8,7 @@ use pod_safety::consent::NONE;
 
 use super::hint_command::{NO_PROOF, NO_REASON};
 use super::node_keys::known_tools;
+use super::time::longest_lock;
 use crate::error::InvalidValue;
 use crate::text::shown;
 
@@ -25,11 +26,18 @@ impl fmt::Display for InvalidValue {
             Self::NotADuration => "not a duration, e.g. 90s, 30m or 1h",
             Self::BeyondClocks => "must not be longer than 3650d",
             Self::Added => "must not begin with +: only renew adds to the time that is left",
-            Self::LongLock => "must not be longer than 1h",
+            Self::LongLock => return write!(f, "must not be longer than {}", longest_lock()),
             Self::LongLease => {
-                "must not be longer than 1h; the lock is renewed until the command ends"
+                let longest = longest_lock();
+                return write!(
+                    f,
+                    "must not be longer than {longest}; the lock is renewed until the command ends"
+                );
             }
-            Self::NotALockDuration => "must be a whole number of seconds from 1s to 1h",
+            Self::NotALockDuration => {
+                let longest = longest_lock();
+                return write!(f, "must be a whole number of seconds from 1s to {longest}");
+            }
             Self::NotATime { typed } => return write!(f, "not a time; use --duration {typed}"),
             Self::NoZone { or_duration: true } => {
                 "add a time zone, e.g. 2026-11-22T18:00Z or 2026-11-22T18:00+02:00; or give a duration, \

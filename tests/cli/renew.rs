@@ -210,7 +210,7 @@ fn the_end_may_be_a_time_of_day() {
             "{passed}"
         );
         assert!(
-            passed.contains("use a time within the next hour"),
+            passed.contains("use a time at most 1h from now"),
             "{passed}"
         );
         assert!(passed.ends_with("-- exit code 2"), "{passed}");

@@ -5,13 +5,13 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::lease::NodeLease;
-use crate::protocol::LockId;
+use crate::protocol::{LONGEST_SECONDS, LockId};
 
 /// The default length of an acquisition: 30 minutes.
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(30 * 60);
 
 /// The longest acquisition: an hour (KEP-1411).
-pub const LONGEST_DURATION: Duration = Duration::from_secs(3600);
+pub const LONGEST_DURATION: Duration = Duration::from_secs(LONGEST_SECONDS as u64);
 
 /// The longest reason, in bytes.
 pub const LONGEST_REASON: usize = 1024;

@@ -7,7 +7,7 @@ use clap::{Args, value_parser};
 use maintenance_lease::protocol::Terms;
 
 use crate::args::change::ChangingArgs;
-use crate::args::duration;
+use crate::args::duration::{self, shortest_lease};
 use crate::args::nodes::NodeArgs;
 use crate::args::output::OutputArgs;
 use crate::args::protect::ProtectArgs;
@@ -159,7 +159,7 @@ impl WithArgs {
             lease: self.lease_duration,
             request,
             grace: self.grace,
-            shortest: Duration::from_secs(shortest.into()),
+            shortest: shortest_lease(shortest),
         })
     }
 }
