@@ -322,12 +322,12 @@ mod tests {
         assert_eq!(of(&own, &[(VARIABLE, "")]), None);
         let work = words(&["kubectl-maint", "version"]);
         assert_eq!(of(&work, &[(VARIABLE, "bash")]), None);
-        let asked = of(&own, &[(VARIABLE, "fish")]).expect("a question");
-        assert_eq!(asked.words, words(&["kubectl-maint", "acq"]));
-        assert_eq!(asked.cursor, 1);
-        assert_eq!(asked.client, Client::Shell("fish".to_owned()));
-        let asked = of(&own, &[(VARIABLE, "bash"), (INDEX, "0")]).expect("a question");
-        assert_eq!(asked.cursor, 0);
+        let question = of(&own, &[(VARIABLE, "fish")]).expect("a question");
+        assert_eq!(question.words, words(&["kubectl-maint", "acq"]));
+        assert_eq!(question.cursor, 1);
+        assert_eq!(question.client, Client::Shell("fish".to_owned()));
+        let question = of(&own, &[(VARIABLE, "bash"), (INDEX, "0")]).expect("a question");
+        assert_eq!(question.cursor, 0);
     }
 
     #[test]
@@ -351,18 +351,18 @@ mod tests {
         std::fs::write(scratch.path().join("power-off"), "").expect("a file");
         let begun = scratch.path().join("po").display().to_string();
         let line = ["--", "kubectl-maint", "with", "--reen", "--", &begun];
-        let asked = |cursor: usize| {
+        let question = |cursor: usize| {
             let mut arguments = words(&["kubectl-maint"]);
             arguments.extend(words(&line));
             let surroundings = environment(&[(VARIABLE, "zsh"), (INDEX, &cursor.to_string())]);
             Question::of(arguments, &surroundings).expect("a question")
         };
-        assert!(!asked(2).is_of_another_program(Cli::command));
+        assert!(!question(2).is_of_another_program(Cli::command));
         assert!(
-            !asked(3).is_of_another_program(Cli::command),
+            !question(3).is_of_another_program(Cli::command),
             "the dashes themselves"
         );
-        assert!(asked(4).is_of_another_program(Cli::command));
+        assert!(question(4).is_of_another_program(Cli::command));
         let offered = complete(&mut paths(), words(&line[1..]), 4, None).expect("candidates");
         let offered: Vec<_> = offered.iter().map(CompletionCandidate::get_value).collect();
         assert_eq!(offered, [scratch.path().join("power-off").as_os_str()]);

@@ -667,8 +667,8 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         let bob = cluster.maint(["acquire", &nodes[1]]).holder("bob@laptop");
         bob.succeeds();
         let [one, two] = &nodes;
-        let asked = ["acquire", one, two, "-m", "new kernel", "--duration", "1h"];
-        assert_snapshot!(cluster.maint(asked).run(), @r#"
+        let acquire = ["acquire", one, two, "-m", "new kernel", "--duration", "1h"];
+        assert_snapshot!(cluster.maint(acquire).run(), @r#"
         $ kubectl maint acquire worker-1 worker-2 -m "new kernel" --duration 1h
         -- stderr
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)

@@ -14,7 +14,7 @@ use crate::support::{Cluster, holder_of, on_real};
 const LIMIT: u64 = 60_000;
 
 /// A run at a terminal, up to its question.
-fn asked(cluster: &Cluster, arguments: &[&str]) -> PtySession {
+fn at_prompt(cluster: &Cluster, arguments: &[&str]) -> PtySession {
     let maint = cluster.maint(arguments).env("TERM", "xterm");
     let mut terminal = spawn_command(maint.command(), Some(LIMIT)).expect("a terminal");
     let facts = terminal.exp_string("[y/N]").expect("a question");
@@ -54,7 +54,7 @@ fn held_by_bob(cluster: &Cluster) -> String {
 fn yes_breaks_the_lease() {
     on_real("confirm-yes", |cluster| {
         let node = held_by_bob(cluster);
-        let terminal = asked(cluster, &["release", &node, "--force"]);
+        let terminal = at_prompt(cluster, &["release", &node, "--force"]);
         let (said, code) = answered(terminal, "yes\r");
         assert_eq!(code, 0, "{said}");
         assert!(
@@ -70,7 +70,7 @@ fn no_and_a_bare_return_leave_everything_as_it_is() {
     on_real("confirm-no", |cluster| {
         let node = held_by_bob(cluster);
         for answer in ["n\r", "\r"] {
-            let terminal = asked(cluster, &["hold", &node, "-m", "fire", "--take-over"]);
+            let terminal = at_prompt(cluster, &["hold", &node, "-m", "fire", "--take-over"]);
             let (said, code) = answered(terminal, answer);
             assert_eq!(code, 6, "{said}");
             assert!(said.contains("nothing was done"), "{said}");
@@ -91,7 +91,7 @@ fn only_a_yes_counts() {
             "nay\r",
             "y\x7f\r",
         ] {
-            let terminal = asked(cluster, &["release", &node, "--force"]);
+            let terminal = at_prompt(cluster, &["release", &node, "--force"]);
             let (said, code) = answered(terminal, answer);
             assert_eq!(code, 6, "{answer:?}: {said}");
             assert!(said.contains("nothing was done"), "{said:?}");
@@ -209,7 +209,7 @@ fn a_lease_that_changed_hands_before_the_answer_is_not_broken() {
             &["release", &node, "--force"][..],
             &["hold", &node, "-m", "fire", "--take-over"],
         ] {
-            let terminal = asked(cluster, arguments);
+            let terminal = at_prompt(cluster, arguments);
             cluster
                 .maint(["release", &node])
                 .holder("bob@laptop")
@@ -245,7 +245,7 @@ fn the_next_lease_of_the_same_holder_is_another() {
             let maint = cluster.maint([verb, node.as_str()]);
             maint.holder("bob@laptop").succeeds();
         };
-        let terminal = asked(cluster, &["release", &node, "--force"]);
+        let terminal = at_prompt(cluster, &["release", &node, "--force"]);
         bob("release");
         bob("acquire");
         let (said, code) = answered(terminal, "yes\r");
@@ -258,7 +258,7 @@ fn the_next_lease_of_the_same_holder_is_another() {
 fn a_lease_that_was_renewed_before_the_answer_is_the_one_that_was_shown() {
     on_real("confirm-renewed", |cluster| {
         let node = held_by_bob(cluster);
-        let terminal = asked(cluster, &["release", &node, "--force"]);
+        let terminal = at_prompt(cluster, &["release", &node, "--force"]);
         cluster
             .maint(["renew", &node])
             .holder("bob@laptop")
@@ -278,7 +278,7 @@ fn a_hold_that_changed_hands_before_the_answer_is_not_ended() {
             .maint(["hold", &node, "-m", "disk"])
             .holder("bob@laptop")
             .succeeds();
-        let terminal = asked(cluster, &["unhold", &node]);
+        let terminal = at_prompt(cluster, &["unhold", &node]);
         cluster
             .maint(["hold", &node, "-m", "fire", "--take-over", "--yes"])
             .holder("carol@desk")

@@ -176,7 +176,7 @@ fn create_namespace_costs_no_request_if_it_exists() {
 }
 
 /// A run at a terminal, up to its question.
-fn asked(cluster: &Cluster, arguments: &[&str]) -> PtySession {
+fn at_prompt(cluster: &Cluster, arguments: &[&str]) -> PtySession {
     let mut terminal = at_a_terminal(cluster.maint(arguments));
     let facts = terminal
         .exp_string("Create the namespace? [y/N]")
@@ -201,11 +201,11 @@ fn on_a_terminal_it_asks_first() {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         let [one, other] = &nodes;
         let acquire = ["acquire", one, other];
-        let said = answer(asked(cluster, &acquire), "n\r");
+        let said = answer(at_prompt(cluster, &acquire), "n\r");
         assert!(said.contains("not confirmed: nothing was done"), "{said}");
         assert!(!exists(cluster));
 
-        let said = answer(asked(cluster, &acquire), "y\r");
+        let said = answer(at_prompt(cluster, &acquire), "y\r");
         assert!(
             said.contains("namespace/kube-node-maintenance created"),
             "{said}"
@@ -216,7 +216,7 @@ fn on_a_terminal_it_asks_first() {
         );
 
         remove(cluster);
-        let said = answer(asked(cluster, &["hold", one, "-m", "disk"]), "y\r");
+        let said = answer(at_prompt(cluster, &["hold", one, "-m", "disk"]), "y\r");
         assert!(said.contains("on hold"), "{said}");
         assert!(cluster.get(&format!("{LEASES}/{one}")).is_object());
     });

@@ -287,7 +287,7 @@ fn the_lock_is_checked_again_when_it_is_written() {
 }
 
 /// A run at a terminal, up to its question, and what it showed.
-fn asked(cluster: &Cluster, arguments: &[&str]) -> (PtySession, String) {
+fn at_prompt(cluster: &Cluster, arguments: &[&str]) -> (PtySession, String) {
     let mut terminal = at_a_terminal(cluster.maint(arguments));
     let facts = terminal.exp_string("[y/N]").expect("a question");
     (terminal, in_one_line(&as_text(&facts)))
@@ -309,7 +309,7 @@ fn a_person_is_asked() {
             (&["hold", &node, "-m", "disk"], "Put node/"),
             (&with, "Lock node/"),
         ] {
-            let (terminal, facts) = asked(cluster, words);
+            let (terminal, facts) = at_prompt(cluster, words);
             for fact in [
                 "expired lock of bob@laptop",
                 "new kernel",
@@ -322,7 +322,7 @@ fn a_person_is_asked() {
             assert!(said.contains("nothing was done"), "{said}");
             assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
         }
-        let (terminal, _) = asked(cluster, &["acquire", &node]);
+        let (terminal, _) = at_prompt(cluster, &["acquire", &node]);
         let said = answered(terminal, "y");
         assert!(said.contains("acquired by alice@bastion"), "{said}");
         // The question showed both.
@@ -343,7 +343,7 @@ fn of_many_nodes_it_asks_once() {
                 "Put these 2 nodes on hold anyway?",
             ),
         ] {
-            let (terminal, facts) = asked(cluster, words);
+            let (terminal, facts) = at_prompt(cluster, words);
             assert!(facts.contains(question), "{facts}");
             answered(terminal, "n");
         }
@@ -356,7 +356,7 @@ fn another_lock_than_the_one_that_was_shown_is_refused() {
     on_real("unfinished-changed", |cluster| {
         let node = left_by(cluster, "worker-1", "bob@laptop");
         for words in [&["acquire", &node][..], &["hold", &node, "-m", "disk"]] {
-            let (terminal, _) = asked(cluster, words);
+            let (terminal, _) = at_prompt(cluster, words);
             cluster.patch(
                 &format!("{LEASES}/{node}"),
                 &json!({"spec": expired("carol@desk")}),
@@ -380,7 +380,7 @@ fn another_lock_than_the_one_that_was_shown_is_refused() {
 fn a_later_lock_of_the_same_holder_is_another() {
     on_real("unfinished-same-holder", |cluster| {
         let node = left_by(cluster, "worker-1", "bob@laptop");
-        let (terminal, _) = asked(cluster, &["acquire", &node]);
+        let (terminal, _) = at_prompt(cluster, &["acquire", &node]);
         let later = json!({"spec": {"acquireTime": ago(6000)}});
         cluster.patch(&format!("{LEASES}/{node}"), &later);
         let said = answered(terminal, "y");
@@ -397,9 +397,9 @@ fn an_answer_counts_for_the_nodes_in_the_question_as_they_are_then() {
     on_real("unfinished-answer", |cluster| {
         let left = left_by(cluster, "worker-1", "bob@laptop");
         let free = cluster.node("worker-2");
-        let (terminal, _) = asked(cluster, &["acquire", &left, "--partial"]);
+        let (terminal, _) = at_prompt(cluster, &["acquire", &left, "--partial"]);
         answered(terminal, "n");
-        let (terminal, _) = asked(cluster, &["acquire", &left, &free, "--partial"]);
+        let (terminal, _) = at_prompt(cluster, &["acquire", &left, &free, "--partial"]);
         let said = answered(terminal, "n");
         assert!(said.contains("still cordoned"), "{said}");
         assert_eq!(
@@ -411,7 +411,7 @@ fn an_answer_counts_for_the_nodes_in_the_question_as_they_are_then() {
 
         let ready = cluster.node("worker-3");
         cluster.lease(&ready, &expired("bob@laptop"));
-        let (terminal, facts) = asked(cluster, &["acquire", &left, &ready]);
+        let (terminal, facts) = at_prompt(cluster, &["acquire", &left, &ready]);
         assert!(!facts.contains(&format!("{ready}:")), "{facts}");
         cordon(cluster, &ready, true);
         let said = answered(terminal, "y");
@@ -424,7 +424,7 @@ fn an_answer_counts_for_the_nodes_in_the_question_as_they_are_then() {
         );
 
         let json = ["acquire", &ready, "-o", "json"];
-        let (terminal, _) = asked(cluster, &json);
+        let (terminal, _) = at_prompt(cluster, &json);
         let said = answered(terminal, "n");
         assert!(said.contains(r#""code": "NotConfirmed""#), "{said}");
     });
@@ -436,7 +436,7 @@ fn after_a_no_the_other_nodes_count_as_they_are_then() {
         let left = left_by(cluster, "worker-1", "bob@laptop");
         let ready = cluster.node("worker-2");
         cluster.lease(&ready, &expired("bob@laptop"));
-        let (terminal, _) = asked(cluster, &["acquire", &left, &ready, "--partial"]);
+        let (terminal, _) = at_prompt(cluster, &["acquire", &left, &ready, "--partial"]);
         cordon(cluster, &ready, true);
         let said = answered(terminal, "n");
         let refused = format!("cannot acquire node/{ready}: the lock of bob@laptop has expired");
@@ -451,7 +451,7 @@ fn time_that_an_answer_takes_does_not_move_the_end() {
         let node = left_by(cluster, "worker-1", "bob@laptop");
         let until = (Utc::now() + Duration::from_secs(120)).trunc_subsecs(0);
         let typed = until.to_rfc3339_opts(SecondsFormat::Secs, true);
-        let (terminal, _) = asked(cluster, &["acquire", &node, "--until", &typed]);
+        let (terminal, _) = at_prompt(cluster, &["acquire", &node, "--until", &typed]);
         std::thread::sleep(Duration::from_secs(4));
         let said = answered(terminal, "y");
         let spec = &cluster.lease_of(&node)["spec"];

@@ -36,14 +36,14 @@ fn https_proxy_is_used() {
         .kubeconfig(&far_away().path())
         .variable("HTTPS_PROXY", format!("http://me:p%40ss@{}", proxy.address))
         .succeeds();
-    let asked = proxy.asked();
+    let request = proxy.request();
     assert!(
-        asked.starts_with("CONNECT api.invalid:6443 HTTP/1.1\r\n"),
-        "{asked}"
+        request.starts_with("CONNECT api.invalid:6443 HTTP/1.1\r\n"),
+        "{request}"
     );
     assert!(
-        asked.contains("\r\nProxy-Authorization: Basic bWU6cEBzcw==\r\n"),
-        "{asked}"
+        request.contains("\r\nProxy-Authorization: Basic bWU6cEBzcw==\r\n"),
+        "{request}"
     );
 }
 
@@ -56,7 +56,7 @@ fn lower_case_and_bare_addresses_are_taken() {
         .variable("https_proxy", proxy.address.to_string())
         .variable("HTTP_PROXY", "http://127.0.0.1:1")
         .succeeds();
-    assert!(proxy.asked().starts_with("CONNECT api.invalid:6443 "));
+    assert!(proxy.request().starts_with("CONNECT api.invalid:6443 "));
 }
 
 /// A SOCKS5 proxy resolves the name itself.
@@ -68,13 +68,13 @@ fn socks5_proxy_is_used() {
         .kubeconfig(&far_away().path())
         .variable("HTTPS_PROXY", proxy_url(&open, ""))
         .succeeds();
-    assert_eq!(open.asked(), "api.invalid:6443");
+    assert_eq!(open.request(), "api.invalid:6443");
     let guarded = Proxy::socks5(api_server(), Some(("me", "p@ss")));
     Maint::version()
         .kubeconfig(&far_away().path())
         .variable("HTTPS_PROXY", proxy_url(&guarded, "me:p%40ss@"))
         .succeeds();
-    assert_eq!(guarded.asked(), "api.invalid:6443");
+    assert_eq!(guarded.request(), "api.invalid:6443");
 }
 
 /// The kubeconfig's proxy serves every server, the local one too, and comes before the environment's.
@@ -92,7 +92,7 @@ fn proxy_of_the_kubeconfig_is_used() {
         .succeeds();
     assert!(
         proxy
-            .asked()
+            .request()
             .starts_with(&format!("CONNECT {} ", api_server()))
     );
 }

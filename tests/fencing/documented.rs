@@ -99,12 +99,12 @@ echo "{name} $*" >> "{here}/log"
         run.code
     }
 
-    /// What the stand-ins were asked since the last time.
-    fn asked(&self) -> String {
+    /// The requests to the stand-ins since the last time.
+    fn requests(&self) -> String {
         let log = self.stage.directory().join("log");
-        let asked = fs::read_to_string(&log).unwrap_or_default();
+        let requests = fs::read_to_string(&log).unwrap_or_default();
         fs::write(log, "").expect("a log");
-        asked.replace(&self.stage.name(""), "")
+        requests.replace(&self.stage.name(""), "")
     }
 }
 
@@ -136,7 +136,7 @@ fn fences(desk: &Desk<'_>, node: &str, options: &[&str], hook: &str) {
     let verb = [&["fence", node], options].concat();
     assert_ne!(desk.run(&verb, &[hook], true), 0, "broken");
     desk.stage.is_untouched(node);
-    desk.asked();
+    desk.requests();
     assert_eq!(desk.run(&verb, &[hook], false), 0);
     assert!(desk.stage.is_tainted(node));
 }
@@ -169,12 +169,12 @@ fn ipmi_powers_off_and_on() {
     let desk = Desk::new(&stage);
     fences(&desk, &node, &[], "power-off-ipmi");
     let bmc = "ipmitool -I lanplus -H bmc-worker-1 -U admin -E chassis power";
-    assert_eq!(desk.asked(), format!("{bmc} off\n{bmc} status\n"));
+    assert_eq!(desk.requests(), format!("{bmc} off\n{bmc} status\n"));
     stage.comes_back(&node, "boot-2");
     let on = "ipmitool -I lanplus -H bmc-worker-1 -U admin -E chassis power on";
     let on: Vec<&str> = on.split(' ').collect();
     assert_eq!(desk.run(&["unfence", &node], &on, false), 0);
-    assert_eq!(desk.asked(), format!("{bmc} on\n"));
+    assert_eq!(desk.requests(), format!("{bmc} on\n"));
     stage.is_untouched(&node);
 }
 
@@ -184,7 +184,7 @@ fn a_cloud_stops_an_instance() {
     let desk = Desk::new(&stage);
     fences(&desk, &node, &[], "stop-instance");
     assert_eq!(
-        desk.asked(),
+        desk.requests(),
         "aws ec2 stop-instances --force --instance-ids 7\n\
          aws ec2 wait instance-stopped --instance-ids 7\n"
     );
@@ -199,10 +199,10 @@ fn a_switch_closes_ports_and_opens_them() {
     }
     let desk = Desk::new(&stage);
     fences(&desk, &node, &["--isolated"], "isolate");
-    let asked = desk.asked();
+    let requests = desk.requests();
     for switch in ["switch-a", "switch-b"] {
         let closed = format!("ssh {switch} set-port worker-1 closed\n");
-        assert!(asked.contains(&closed), "{asked}");
+        assert!(requests.contains(&closed), "{requests}");
     }
     stage.comes_back(&node, "boot-1");
     let open = ["isolate", "open"];
@@ -217,13 +217,13 @@ fn a_storage_host_denies() {
     let (stage, node) = Stage::with_unreachable_node("doc-storage");
     let desk = Desk::new(&stage);
     fences(&desk, &node, &["--isolated"], "deny-storage");
-    let asked = desk.asked();
+    let requests = desk.requests();
     for line in [
         "ssh storage-1 sh -eu -s -- 192.0.2.7\n",
         "exportfs -u 192.0.2.7:/srv/volumes\n",
         "acls delete iqn.2026-01.com.example:192.0.2.7\n",
         "targetcli sessions list\n",
     ] {
-        assert!(asked.contains(line), "{line}: {asked}");
+        assert!(requests.contains(line), "{line}: {requests}");
     }
 }

@@ -318,8 +318,8 @@ fn reads_of_a_returning_node_are_retried_if_the_server_was_away() {
     stage.comes_back(&node, "boot-2");
     let ran = stage.directory().join("ran");
     let (has_run, path) = (ran.clone(), format!("/nodes/{node}"));
-    let (proxy, _cluster) = stage.proxy(away_once(move |method, asked| {
-        *method == Method::GET && asked.contains(&path) && has_run.exists()
+    let (proxy, _cluster) = stage.proxy(away_once(move |method, target| {
+        *method == Method::GET && target.contains(&path) && has_run.exists()
     }));
     let hook = ["--", "touch", ran.to_str().expect("a path")];
     let unfence = stage.maint(["unfence", &node]).args(hook);

@@ -160,8 +160,8 @@ fn a_node_that_is_deleted_before_its_hold_is_reported() {
     let (stage, node) = Stage::with_unreachable_node("deleted-unheld");
     let reads = AtomicUsize::new(0);
     let path = format!("/api/v1/nodes/{node}");
-    let (proxy, _cluster) = stage.proxy(move |method, asked| {
-        let is_read = *method == Method::GET && asked.starts_with(&path);
+    let (proxy, _cluster) = stage.proxy(move |method, target| {
+        let is_read = *method == Method::GET && target.starts_with(&path);
         match is_read && reads.fetch_add(1, Ordering::SeqCst) == 1 {
             true => Treatment::Keep,
             false => Treatment::Pass,

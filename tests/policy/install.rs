@@ -191,11 +191,11 @@ fn installed_policies_keep_their_mode_until_they_are_removed() {
     plane.create_nodes(&nodes).expect("a node");
     let uma = person(&plane, "uma", &[USERS]);
     uma.succeeds(&["acquire", "kept", "-m", "stays"]);
-    let unasked = admin.maint(&["uninstall"]);
-    assert_eq!(unasked.code, 6, "{unasked:?}");
+    let refused = admin.maint(&["uninstall"]);
+    assert_eq!(refused.code, 6, "{refused:?}");
     // Nothing is set on its Node.
     let locked = "1 node is locked or on hold. The lock stays";
-    assert!(unasked.stderr.contains(locked), "{unasked:?}");
+    assert!(refused.stderr.contains(locked), "{refused:?}");
     let removed = admin.succeeds(&["uninstall", "--yes"]);
     let first: Vec<&str> = removed.stdout.lines().take(2).collect();
     assert!(
@@ -443,8 +443,8 @@ fn an_uninstallation_leaves_nothing_on_nodes() {
         "another's annotation",
     );
 
-    let unasked = admin.maint(&["uninstall"]);
-    assert_eq!(unasked.code, 6, "{unasked:?}");
+    let refused = admin.maint(&["uninstall"]);
+    assert_eq!(refused.code, 6, "{refused:?}");
     let removed = admin.succeeds(&["uninstall", "--yes"]);
     let line = "node/held: removed kubectl-maint.dev/held=true, ";
     assert!(removed.stdout.contains(line), "{removed:?}");

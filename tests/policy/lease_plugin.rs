@@ -198,8 +198,8 @@ fn robot(plane: &ControlPlane, name: &str) -> Value {
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
     let account = json!({"metadata": {"name": name}});
     admitted(admin.post(accounts, &account), "an account");
-    let asked = json!({"spec": {}});
-    let token = admin.post(&format!("{accounts}/{name}/token"), &asked);
+    let request = json!({"spec": {}});
+    let token = admin.post(&format!("{accounts}/{name}/token"), &request);
     let rights = [
         Rule::new(
             "coordination.k8s.io",
@@ -226,7 +226,7 @@ fn kubeconfig_of(plane: &ControlPlane, directory: &Path, user: &Value) -> PathBu
 }
 
 /// Runs the plugin in this home with this environment, and counts how often it asks who the user is.
-fn times_asked(home: &Path, robot: &str, arguments: &[&str]) -> usize {
+fn user_reviews(home: &Path, robot: &str, arguments: &[&str]) -> usize {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"));
     command.args(arguments).env_clear();
     let run = run(command
@@ -269,14 +269,14 @@ fn the_user_of_a_credential_plugin_is_asked_for_by_every_acquisition() {
     });
     kubeconfig_of(plane, home.path(), &json!({"exec": exec}));
     for (transition, name) in [(1, "robot"), (2, "other"), (3, "robot")] {
-        let asked = times_asked(home.path(), name, &["acquire", node, "-v6"]);
-        assert_eq!(asked, 1, "{name}");
+        let reviews = user_reviews(home.path(), name, &["acquire", node, "-v6"]);
+        assert_eq!(reviews, 1, "{name}");
         let user = format!("{transition}-system:serviceaccount:default:{name}");
         assert_eq!(user_of(plane, node), user);
         assert_eq!(holder_of(plane, node), user[2..]);
         // To know whether the lock is this user's.
-        let asked = times_asked(home.path(), name, &["release", node, "-v6"]);
-        assert_eq!(asked, 1, "{name}");
+        let reviews = user_reviews(home.path(), name, &["release", node, "-v6"]);
+        assert_eq!(reviews, 1, "{name}");
     }
     assert!(!home.path().join(".kube").exists(), "nothing is kept");
 }
@@ -297,7 +297,7 @@ fn a_user_who_is_another_than_the_credentials_say_is_asked_for_again() {
         "client-certificate": "crt", "client-key": "key", "token": robot(plane, "misnamed"),
     });
     kubeconfig_of(plane, home.path(), &user);
-    assert_eq!(times_asked(home.path(), "", &["acquire", node, "-v6"]), 1);
+    assert_eq!(user_reviews(home.path(), "", &["acquire", node, "-v6"]), 1);
     let user = "1-system:serviceaccount:default:misnamed";
     assert_eq!(user_of(plane, node), user);
 }

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     if let Some(code) = supervisor::entry(std::env::args_os()) {
         return code;
     }
-    if let Some(text) = reference::asked_for(std::env::args_os()) {
+    if let Some(text) = reference::requested(std::env::args_os()) {
         log::data(&text);
         return ExitCode::SUCCESS;
     }

@@ -14,7 +14,7 @@ const NAME: &str = "lease-elect";
 const ARGUMENT: &str = "__reference";
 
 /// The text, if the arguments ask for one: `man`, or the completions of a shell.
-pub(crate) fn asked_for(arguments: impl IntoIterator<Item = OsString>) -> Option<Vec<u8>> {
+pub(crate) fn requested(arguments: impl IntoIterator<Item = OsString>) -> Option<Vec<u8>> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next()? != ARGUMENT {
         return None;
@@ -50,14 +50,14 @@ mod tests {
     fn there_is_a_page_and_a_script_for_each_shell() {
         for what in ["man", "bash", "zsh", "fish", "powershell"] {
             let words = ["lease-elect", ARGUMENT, what].map(OsString::from);
-            let text = asked_for(words).expect(what);
+            let text = requested(words).expect(what);
             assert!(
                 String::from_utf8_lossy(&text).contains("lease-elect"),
                 "{what}"
             );
         }
         assert_eq!(
-            asked_for(["lease-elect", "--help"].map(OsString::from)),
+            requested(["lease-elect", "--help"].map(OsString::from)),
             None
         );
     }

@@ -263,9 +263,9 @@ fn a_late_apply_for_an_ended_lock_fails() {
         let (uid, requests) = (case.uid(), case.requests());
         // The lock ends between the read of the Node and the apply.
         assert_eq!(case.set("u.1.a", &NodeKeys::default()), DONE);
-        let asked = Cell::new(0);
+        let checks = Cell::new(0);
         let is_held = async || {
-            if asked.replace(asked.get() + 1) == 0 {
+            if checks.replace(checks.get() + 1) == 0 {
                 let shown = async || Ok(Some("u.1.a".to_owned()));
                 let removing = remove_keys::<ApiError>(
                     &requests,

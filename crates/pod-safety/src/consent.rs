@@ -40,7 +40,7 @@ pub struct Missing {
     /// The ids of blockers.
     pub blocked: Vec<&'static str>,
     /// Nothing was accepted or overridden at all.
-    pub unasked: bool,
+    pub nothing_accepted: bool,
 }
 
 impl Consent {
@@ -58,7 +58,7 @@ impl Consent {
     #[must_use]
     pub fn missing<'a>(&self, reports: impl IntoIterator<Item = &'a Report>) -> Option<Missing> {
         let mut missing = Missing {
-            unasked: self.confirmed == Confirmed::Nothing && self.overridden.is_empty(),
+            nothing_accepted: self.confirmed == Confirmed::Nothing && self.overridden.is_empty(),
             ..Missing::default()
         };
         for verdict in reports.into_iter().flat_map(|report| &report.checks) {
@@ -79,8 +79,9 @@ impl Consent {
                 ids.push(id);
             }
         }
-        let goes_on =
-            !missing.unasked && missing.unaccepted.is_empty() && missing.blocked.is_empty();
+        let goes_on = !missing.nothing_accepted
+            && missing.unaccepted.is_empty()
+            && missing.blocked.is_empty();
         (!goes_on).then_some(missing)
     }
 
@@ -210,7 +211,7 @@ mod tests {
             "--accept-risk=owner,unread --override=in-grace,lease"
         );
         let nothing = missing(Confirmed::Nothing, &[], &report).expect("it is not confirmed");
-        assert!(nothing.unasked);
+        assert!(nothing.nothing_accepted);
         assert_eq!(nothing.unaccepted, ["owner", "unread"]);
         let half = missing(these(&["owner"]), &[], &report).expect("half is missing");
         assert_eq!(half.unaccepted, ["unread"]);

@@ -200,7 +200,7 @@ impl SameController {
         let metadata = &pod.metadata;
         let labels = metadata.labels.iter().flatten();
         let mut telling = labels.filter(|(key, _)| DISTINGUISHING_LABELS.contains(&key.as_str()));
-        let asked = metadata.deletion_timestamp.as_ref().map(|ends| {
+        let deleted_at = metadata.deletion_timestamp.as_ref().map(|ends| {
             let grace = metadata.deletion_grace_period_seconds.unwrap_or(0);
             instant(ends) - Span::seconds(u32::try_from(grace).unwrap_or(0))
         });
@@ -212,7 +212,7 @@ impl SameController {
             label: telling
                 .next()
                 .map(|(key, value)| (key.clone(), value.clone())),
-            since: asked.unwrap_or(now.earliest - Span::seconds(TIME_SLACK)),
+            since: deleted_at.unwrap_or(now.earliest - Span::seconds(TIME_SLACK)),
         })
     }
 

@@ -50,7 +50,7 @@ impl ControlPlane {
     /// # Errors
     /// If the API server refuses: a node of that name is there already, for example.
     pub fn kubelets(&self, nodes: &[&str], labels: &[(&str, &str)]) -> Result<Kubelets> {
-        let mut work = Work {
+        let mut work = Heartbeats {
             api: self.api().clone(),
             nodes: BTreeMap::new(),
         };
@@ -135,12 +135,12 @@ struct Kubelet {
     unreachable: bool,
 }
 
-struct Work {
+struct Heartbeats {
     api: Api,
     nodes: BTreeMap<String, Kubelet>,
 }
 
-impl Work {
+impl Heartbeats {
     fn run(mut self, orders: &Receiver<(Order, Sender<Result<()>>)>) {
         loop {
             match orders.recv_timeout(PERIOD) {

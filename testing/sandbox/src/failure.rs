@@ -282,11 +282,11 @@ impl Failure {
     }
 
     /// A resource version that the server hasn't reached.
-    pub(crate) fn too_large_version(asked: u64, current: u64) -> Self {
+    pub(crate) fn too_large_version(requested: u64, current: u64) -> Self {
         Self::new(
             504,
             "Timeout",
-            format!("Timeout: Too large resource version: {asked}, current: {current}"),
+            format!("Timeout: Too large resource version: {requested}, current: {current}"),
         )
         .detail(
             "causes",

@@ -57,13 +57,13 @@ impl Query {
 
     /// Whether nothing may be stored. The only value that the server knows is `All`.
     pub(crate) fn dry_run(&self, kind: &str) -> Result<bool, Failure> {
-        let asked: Vec<&str> = self
+        let values: Vec<&str> = self
             .0
             .iter()
             .filter(|(key, _)| key == "dryRun")
             .map(|(_, value)| value.as_str())
             .collect();
-        dry_run(kind, &asked)
+        dry_run(kind, &values)
     }
 }
 

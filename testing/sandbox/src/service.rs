@@ -144,12 +144,12 @@ fn dispatch(server: &Arc<Server>, parts: &Parts, body: &Bytes) -> Result<Answer,
             .map(|found| Answer::json(200, found.to_string())),
         Route::AccessReview { kind } => {
             // The answer is the same whatever was asked, in whichever encoding.
-            let asked = parse(body).unwrap_or_default();
+            let review = parse(body).unwrap_or_default();
             let review = json!({
                 "kind": kind,
                 "apiVersion": "authorization.k8s.io/v1",
                 "metadata": {},
-                "spec": asked["spec"],
+                "spec": review["spec"],
                 "status": {"allowed": true},
             });
             Ok(Answer::json(201, review.to_string()))

@@ -379,7 +379,7 @@ impl RequestTask {
             };
             if duration
                 .as_u64()
-                .is_some_and(|asked| asked > u64::from(cap) && asked < 100_000)
+                .is_some_and(|seconds| seconds > u64::from(cap) && seconds < 100_000)
             {
                 *duration = cap.into();
                 let what = format!("r{} may ask for {cap}s only", self.number.0);

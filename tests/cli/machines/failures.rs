@@ -130,9 +130,9 @@ fn a_cluster_that_does_not_answer_is_asked_once_for_all_nodes() {
         for node in &nodes {
             cluster.machine(node);
         }
-        let asked = Arc::new(AtomicUsize::new(0));
+        let requests = Arc::new(AtomicUsize::new(0));
         let silent = Arc::new(AtomicUsize::new(0));
-        let (count, is_silent) = (Arc::clone(&asked), Arc::clone(&silent));
+        let (count, is_silent) = (Arc::clone(&requests), Arc::clone(&silent));
         let proxy = cluster.proxy(move |_, path| {
             if is_silent.load(Ordering::Relaxed) == 0 || !path.contains("/machines/") {
                 return Treatment::Pass;
@@ -150,7 +150,7 @@ fn a_cluster_that_does_not_answer_is_asked_once_for_all_nodes() {
         silent.store(1, Ordering::Relaxed);
         let unhold = ["unhold", "--parallel=1", "--request-timeout=5s"];
         let run = run(&unhold).succeeds();
-        assert_eq!(asked.load(Ordering::Relaxed), 1, "{run}");
+        assert_eq!(requests.load(Ordering::Relaxed), 1, "{run}");
         let said = "the cluster of context mgmt did not answer a moment ago";
         assert_eq!(run.stderr.matches(said).count(), 2, "{run}");
         for node in &nodes {

@@ -8,7 +8,7 @@ use std::thread;
 /// A running proxy. Ends with the test's process.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
-    asked: Receiver<String>,
+    requests: Receiver<String>,
 }
 
 impl Proxy {
@@ -19,7 +19,9 @@ impl Proxy {
 
     /// A SOCKS5 proxy, with a name and password where it wants them.
     pub(crate) fn socks5(target: SocketAddr, user: Option<(&'static str, &'static str)>) -> Self {
-        Self::start(target, move |stream, asked| socks5(stream, user, asked))
+        Self::start(target, move |stream, requests| {
+            socks5(stream, user, requests)
+        })
     }
 
     /// An HTTP proxy that refuses.
@@ -40,7 +42,7 @@ impl Proxy {
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
-        let (sender, asked) = channel();
+        let (sender, requests) = channel();
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 if let Some(client) = greet(stream, &sender) {
@@ -50,24 +52,24 @@ impl Proxy {
                 }
             }
         });
-        Self { address, asked }
+        Self { address, requests }
     }
 
     /// What the first client asked for: the request's head, or SOCKS' destination.
     #[track_caller]
-    pub(crate) fn asked(&self) -> String {
-        self.asked.try_recv().expect("somebody asked the proxy")
+    pub(crate) fn request(&self) -> String {
+        self.requests.try_recv().expect("a request")
     }
 
-    /// How many connections were asked for that nobody looked at.
+    /// How many connections were requested that nobody looked at.
     pub(crate) fn unseen(&self) -> usize {
-        self.asked.try_iter().count()
+        self.requests.try_iter().count()
     }
 }
 
-fn connect(mut stream: TcpStream, asked: &Sender<String>) -> Option<TcpStream> {
+fn connect(mut stream: TcpStream, requests: &Sender<String>) -> Option<TcpStream> {
     let head = read_head(&stream)?;
-    let _ = asked.send(head);
+    let _ = requests.send(head);
     stream
         .write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
         .ok()?;
@@ -89,7 +91,7 @@ fn read_head(stream: &TcpStream) -> Option<String> {
 fn socks5(
     mut stream: TcpStream,
     user: Option<(&str, &str)>,
-    asked: &Sender<String>,
+    requests: &Sender<String>,
 ) -> Option<TcpStream> {
     let [5, methods] = read::<2>(&mut stream)? else {
         return None;
@@ -118,7 +120,7 @@ fn socks5(
         _ => counted(&mut stream)?,
     };
     let port = u16::from_be_bytes(read::<2>(&mut stream)?);
-    let _ = asked.send(format!("{host}:{port}"));
+    let _ = requests.send(format!("{host}:{port}"));
     stream.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).ok()?;
     Some(stream)
 }

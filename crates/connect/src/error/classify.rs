@@ -310,9 +310,9 @@ mod tests {
         let client =
             hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new())
                 .build_http::<http_body_util::Empty<bytes::Bytes>>();
-        let asked = client.get(format!("http://{address}/version").parse().unwrap());
-        let (asked, ()) = futures::future::join(asked, server).await;
-        let err = match asked {
+        let request = client.get(format!("http://{address}/version").parse().unwrap());
+        let (response, ()) = futures::future::join(request, server).await;
+        let err = match response {
             Ok(response) => {
                 let body = http_body_util::BodyExt::collect(response.into_body()).await;
                 kube::Error::HyperError(body.expect_err("it is no body"))

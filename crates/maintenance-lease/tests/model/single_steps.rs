@@ -65,12 +65,12 @@ proptest! {
         verb in random_input::acquire(NONCE),
         now in random_input::now(),
     ) {
-        let Verb::Acquire { duration: asked, .. } = verb else { unreachable!() };
+        let Verb::Acquire { duration: requested, .. } = verb else { unreachable!() };
         if let Ok(Decision::Write(Write::Acquire { holder, duration, .. })) =
             decide(verb, caller(), lease.as_ref(), None, now)
         {
             prop_assert_eq!(holder, caller().identity);
-            prop_assert_eq!(duration, asked);
+            prop_assert_eq!(duration, requested);
             prop_assert!((1..=3600).contains(&duration));
         }
     }
@@ -182,13 +182,13 @@ proptest! {
             // The field has 31 bits.
             let furthest = at + Span::seconds(MOST);
             prop_assert!(at + Span::seconds(duration) >= before.min(furthest));
-            let asked = match verb {
+            let requested = match verb {
                 Verb::Acquire { duration, .. } | Verb::Renew { duration: Some(duration) } => duration,
                 // No longer than maintenance may take.
                 _ => lease.duration.clamp(1, 3600),
             };
             let left = (before - at).ceil_seconds().min(i64::from(MOST));
-            prop_assert_eq!(i64::from(duration), i64::from(asked).max(left));
+            prop_assert_eq!(i64::from(duration), i64::from(requested).max(left));
         }
     }
 

@@ -19,7 +19,7 @@ fn behind_a_page(cluster: &Cluster) -> Maintenance {
 }
 
 /// The request, if the answer did not come from an API server.
-fn asked(error: Error) -> String {
+fn request_of(error: Error) -> String {
     match error {
         Error::Api(ApiError::NotKubernetes { request, .. }) => request,
         other => panic!("{other}"),
@@ -33,33 +33,36 @@ async fn a_page_is_neither_an_empty_list_nor_a_missing_node(cluster: Cluster) {
     let heartbeats = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
     let read = [
         (
-            asked(alice.get(&node).await.unwrap_err()),
+            request_of(alice.get(&node).await.unwrap_err()),
             format!("{of_locks}/{node}"),
         ),
-        (asked(alice.list().await.unwrap_err()), of_locks.to_owned()),
         (
-            asked(alice.node(&node).await.unwrap_err()),
+            request_of(alice.list().await.unwrap_err()),
+            of_locks.to_owned(),
+        ),
+        (
+            request_of(alice.node(&node).await.unwrap_err()),
             format!("/api/v1/nodes/{node}"),
         ),
         (
-            asked(alice.nodes(None, RowDetail::Cells).await.unwrap_err()),
+            request_of(alice.nodes(None, RowDetail::Cells).await.unwrap_err()),
             "/api/v1/nodes".to_owned(),
         ),
         (
-            asked(alice.heartbeats().await.unwrap_err().into()),
+            request_of(alice.heartbeats().await.unwrap_err().into()),
             heartbeats.to_owned(),
         ),
         (
-            asked(alice.any_leases(LeaseScope::Everywhere).await.unwrap_err()),
+            request_of(alice.any_leases(LeaseScope::Everywhere).await.unwrap_err()),
             "/apis/coordination.k8s.io/v1/leases".to_owned(),
         ),
         (
-            asked(alice.server_version().await.unwrap_err().into()),
+            request_of(alice.server_version().await.unwrap_err().into()),
             "/version".to_owned(),
         ),
     ];
-    for (asked, path) in read {
-        assert_eq!(asked, format!("GET {path}"));
+    for (request, path) in read {
+        assert_eq!(request, format!("GET {path}"));
     }
 }
 
@@ -96,7 +99,7 @@ async fn a_watch_that_meets_a_page_says_so_and_goes_on_later(cluster: Cluster) {
         panic!("it meets a page");
     };
     let path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases";
-    assert_eq!(asked(error), format!("GET {path}"));
+    assert_eq!(request_of(error), format!("GET {path}"));
     cluster.touch_lease(&node).await;
     let sighted = follower.next().await.unwrap();
     assert!(matches!(sighted, Followed::Watched), "{sighted:?}");

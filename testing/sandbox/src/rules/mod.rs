@@ -151,9 +151,13 @@ fn own_violations(resource: &Resource, object: &Value) -> Vec<Cause> {
 
 /// The seconds that a deletion without a period of its own leaves the object; `None` where the
 /// type is deleted at once.
-pub(crate) fn grace_period(resource: &Resource, object: &Value, asked: Option<u64>) -> Option<u64> {
+pub(crate) fn grace_period(
+    resource: &Resource,
+    object: &Value,
+    requested: Option<u64>,
+) -> Option<u64> {
     match &*resource.collection {
-        "pods" => Some(pod::grace_period(object, asked)),
+        "pods" => Some(pod::grace_period(object, requested)),
         _ => None,
     }
 }

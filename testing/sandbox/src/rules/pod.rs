@@ -61,7 +61,7 @@ fn add_missing(map: &mut Map<String, Value>, defaults: &Value) {
 }
 
 /// A pod that runs nowhere, or runs no longer, needs no grace.
-pub(super) fn grace_period(object: &Value, asked: Option<u64>) -> u64 {
+pub(super) fn grace_period(object: &Value, requested: Option<u64>) -> u64 {
     let unscheduled = object::text(object, "/spec/nodeName").is_empty();
     let done = matches!(
         object::text(object, "/status/phase"),
@@ -70,7 +70,7 @@ pub(super) fn grace_period(object: &Value, asked: Option<u64>) -> u64 {
     if unscheduled || done {
         return 0;
     }
-    asked.unwrap_or_else(|| {
+    requested.unwrap_or_else(|| {
         object
             .pointer("/spec/terminationGracePeriodSeconds")
             .and_then(Value::as_u64)

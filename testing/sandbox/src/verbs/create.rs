@@ -31,8 +31,8 @@ pub(super) fn insert(
     dry_run: bool,
 ) -> Result<Value, Failure> {
     let resource = call.resource();
-    let asked_name = object::name(&object).to_owned();
-    check_namespace_is_open(call, state, resource, &asked_name)?;
+    let requested_name = object::name(&object).to_owned();
+    check_namespace_is_open(call, state, resource, &requested_name)?;
     generate_name(state, &mut object);
     let now = call.server.now();
     let system_fields = [

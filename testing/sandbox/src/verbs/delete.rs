@@ -157,16 +157,16 @@ fn check_preconditions(
 ) -> Result<(), Failure> {
     let name = object::name(object);
     let (uid, version) = (object::uid(object), object::resource_version(object));
-    if let Some(asked) = options.uid.as_deref().filter(|asked| *asked != uid) {
+    if let Some(required) = options.uid.as_deref().filter(|required| *required != uid) {
         let why = format!(
-            "the UID in the precondition ({asked}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
+            "the UID in the precondition ({required}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
         );
         return Err(Failure::precondition(call.resource(), name, &why));
     }
     let wanted = options.resource_version.as_deref();
-    if let Some(asked) = wanted.filter(|asked| *asked != version) {
+    if let Some(required) = wanted.filter(|required| *required != version) {
         let why = format!(
-            "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({version}). The object might have been modified"
+            "the ResourceVersion in the precondition ({required}) does not match the ResourceVersion in record ({version}). The object might have been modified"
         );
         return Err(Failure::precondition(call.resource(), name, &why));
     }

@@ -202,15 +202,15 @@ pub(crate) fn prefix(namespace: &str) -> String {
 
 /// A reader may name a resource version that its answer must not be older than.
 pub(super) fn check_version(call: &Call<'_>) -> Result<(), Failure> {
-    let Some(asked) = call.query.get("resourceVersion") else {
+    let Some(requested) = call.query.get("resourceVersion") else {
         return Ok(());
     };
-    let asked: u64 = asked
+    let requested: u64 = requested
         .parse()
-        .map_err(|_| Failure::unreadable_version(asked))?;
+        .map_err(|_| Failure::unreadable_version(requested))?;
     let current = call.server.state().store.revision();
-    if asked > current {
-        return Err(Failure::too_large_version(asked, current));
+    if requested > current {
+        return Err(Failure::too_large_version(requested, current));
     }
     Ok(())
 }

@@ -54,10 +54,10 @@ fn put_back(
     Ok(Outcome::Object(201, call.served(&stored.into())))
 }
 
-pub(super) fn uid_conflict(call: &Call<'_>, asked: &str, found: &str) -> Failure {
+pub(super) fn uid_conflict(call: &Call<'_>, required: &str, found: &str) -> Failure {
     let (plural, key) = (&call.resource().plural, call.target.key());
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: /registry/{plural}/{key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
+        "StorageError: invalid object, Code: 4, Key: /registry/{plural}/{key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {required}, UID in object meta: {found}"
     );
     Failure::conflict(call.resource(), call.name(), &why)
 }
@@ -118,8 +118,8 @@ fn check_resource_version(call: &Call<'_>, old: &Value, new: &mut Value) -> Resu
             Ok(())
         }
         "" | "0" => Err(Failure::version_required(call.resource(), call.name())),
-        asked if asked == current => Ok(()),
-        asked if asked.parse::<u64>().is_err() => Err(Failure::unparsable_number(asked)),
+        required if required == current => Ok(()),
+        required if required.parse::<u64>().is_err() => Err(Failure::unparsable_number(required)),
         _ => Err(Failure::outdated(call.resource(), call.name())),
     }
 }

@@ -77,10 +77,10 @@ pub(super) async fn run(
             }
         }
     };
-    if let Some(asked) = ended_by {
+    if let Some(stopped_at) = ended_by {
         // It takes a while to end, and is killed when its time is over, or in doubt.
-        let gone = asked.plus(grace.mul_f32(agent.rng.f32()).into());
-        let mut killed = asked.plus(grace.into());
+        let gone = stopped_at.plus(grace.mul_f32(agent.rng.f32()).into());
+        let mut killed = stopped_at.plus(grace.into());
         let acts = loop {
             killed = killed.min(locks.stop_at().plus(grace.into()));
             let now = agent.machine.boot();

@@ -78,7 +78,7 @@ pub(super) async fn guard(agent: &mut Agent, node: &Arc<str>, held: HeldLease, m
     let Some(acquisition) = acquisition(&held.held_state().lease) else {
         return;
     };
-    let work = Work {
+    let work = GuardedWork {
         client: agent.client,
         node: node.clone(),
         acquisition: acquisition.clone(),
@@ -130,7 +130,7 @@ async fn steps(machine: crate::machine::Machine, mut rng: fastrand::Rng, millis:
 }
 
 /// Work that records every continuation, and when it is done or dropped.
-struct Work {
+struct GuardedWork {
     client: ClientId,
     node: Arc<str>,
     acquisition: Acquisition,
@@ -140,7 +140,7 @@ struct Work {
     steps: BoxFuture<'static, ()>,
 }
 
-impl Future for Work {
+impl Future for GuardedWork {
     type Output = Result<(), std::convert::Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -166,7 +166,7 @@ impl Future for Work {
     }
 }
 
-impl Work {
+impl GuardedWork {
     fn ends(&mut self, why: &'static str) {
         if let Some(belief) = self.belief.take() {
             self.recorder.record(Event::Ceases { belief, why });
@@ -174,7 +174,7 @@ impl Work {
     }
 }
 
-impl Drop for Work {
+impl Drop for GuardedWork {
     fn drop(&mut self) {
         self.ends("dropped");
     }

@@ -392,11 +392,11 @@ fn more_locks_than_can_be_checked_within_their_duration_are_refused() {
 fn a_loss_ends_it_before_the_next_node_is_even_read() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let [a, b] = nodes(&cluster, ["a", "b"]).await;
-        let (end, (asked, was_asked)) = (format!("/{b}"), oneshot::channel());
-        let mut asked = Some(asked);
+        let (end, (sender, requested)) = (format!("/{b}"), oneshot::channel());
+        let mut sender = Some(sender);
         let wire = Wire::planned(move |passing| match passing.path.ends_with(&end) {
             true => {
-                asked.take().map(|asked| asked.send(()));
+                sender.take().map(|sender| sender.send(()));
                 Fate::Swallowed
             }
             false => Fate::Pass,
@@ -404,7 +404,7 @@ fn a_loss_ends_it_before_the_next_node_is_even_read() {
         let alice = cluster.holder_on(&wire, "alice");
         let both = [a.clone(), b];
         let locking = Locking::begin(&alice, &both, for_seconds(60).wait(None));
-        was_asked.await.expect("it reads the second");
+        requested.await.expect("it reads the second");
         let carol = cluster.holder("carol");
         let lease = carol.get(&a).await.unwrap().unwrap();
         let begun = cluster.env.boot();
