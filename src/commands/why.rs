@@ -18,10 +18,10 @@ use crate::words::why::unread;
 
 /// Explain why a pod, PVC or namespace is stuck
 ///
-/// Finds out why the object does not start or does not end: an unreachable node, a container that does
-/// not end, a volume that is not unmounted or is attached elsewhere, finalizers, the scheduler, quotas,
-/// disruption budgets, and what is left in a namespace. It also names what waits for the object. Nothing is
-/// changed.
+/// Finds out why the object does not start or end. It checks for an unreachable node, a container that does
+/// not end, and a volume that stays mounted or is attached elsewhere. It also checks finalizers, the scheduler,
+/// quotas, disruption budgets, and what is left in a namespace. The command names what waits for the object. It
+/// changes nothing.
 ///
 /// The commands to run next are listed with the safest first. A warning lists what
 /// you have no permission to read.

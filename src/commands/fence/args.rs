@@ -20,9 +20,9 @@ use crate::words::hint_command::NO_PROOF;
 /// Kubernetes deletes the pods and detaches the volumes. The node stays on hold until you unfence it. After
 /// a crash, run it again.
 ///
-/// The command refuses (exit code 6) if the kubelet is alive, if too many nodes are unreachable, if another
-/// tool is repairing the node, or if nothing recreates some of its pods. docs/fencing.md explains the checks
-/// and the exit codes, docs/fencing-hooks.md how to write a HOOK.
+/// The command refuses (exit code 6) if the kubelet is alive or if too many nodes are unreachable. It also refuses
+/// if another tool is repairing the node, or if nothing recreates some of its pods. docs/fencing.md explains
+/// the checks and the exit codes. docs/fencing-hooks.md explains how to write a HOOK.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("format", |format| templates(
@@ -68,8 +68,9 @@ pub(crate) struct FenceArgs {
     /// Fence all unreachable nodes, the most urgent first
     ///
     /// The nodes with the pods of the highest priority come first, then those whose pods have the fewest ready
-    /// replicas elsewhere; --dry-run prints the order. You confirm each node by its name (in scripts: --yes).
-    /// Nodes that somebody else has locked or is fencing are skipped, and so are nodes that come back. The command stops at the first node that it cannot fence; --dry-run shows all.
+    /// replicas elsewhere. --dry-run prints the order. You confirm each node by its name (in scripts: --yes).
+    /// Nodes that somebody else has locked or is fencing are skipped, and so are nodes that come back. The command
+    /// stops at the first node that it cannot fence. --dry-run shows all.
     #[arg(long, requires = "max", conflicts_with_all = ["node", "suspect"])]
     pub(crate) all_unreachable: bool,
 

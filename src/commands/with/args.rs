@@ -59,8 +59,8 @@ pub(crate) struct WithArgs {
 
     /// Time until the lock expires if this machine crashes, at most 1h
     ///
-    /// The shortest time is 3/2 × (--request-timeout + --grace + 1s): a renewal is due after a third
-    /// of it and, if that fails, there must be time to end COMMAND.
+    /// The shortest time is 3/2 × (--request-timeout + --grace + 1s). A renewal is due after a third
+    /// of it. If the renewal fails, there must be time to end COMMAND.
     #[arg(
         long,
         value_name = "TIME",
