@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::source::{Module, identifiers, imports, imports_of, literals, sources};
+use crate::source::{Module, files, identifiers, imports, imports_of, literals, sources};
 
 /// The layers, from the top down. What shares a layer may import each other.
 const LAYERS: [&[&str]; 11] = [
@@ -134,6 +134,35 @@ fn files_of_other_packages_import_no_circles() {
         }
     }
     assert!(all.is_empty(), "{all:#?}");
+}
+
+#[test]
+fn code_is_chosen_by_the_system_in_one_file() {
+    for (package, seam) in [("connect", "platform.rs"), ("supervisor", "lib.rs")] {
+        let src = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("crates")
+            .join(package)
+            .join("src");
+        let mut all = Vec::new();
+        files(&src, &mut all);
+        let is_of_a_system = |file: &Path| {
+            let folder = file.iter().next().and_then(|folder| folder.to_str());
+            matches!(folder, Some("linux" | "unix" | "windows"))
+        };
+        let below = all
+            .iter()
+            .map(|file| file.strip_prefix(&src).expect("below src"));
+        let choosing: Vec<&Path> = below
+            .filter(|file| !is_of_a_system(file))
+            .filter(|file| {
+                let text = fs::read_to_string(src.join(file)).expect("text");
+                let switches = text.lines().filter(|line| line.contains("cfg"));
+                let systems = ["unix", "windows", "target_os"];
+                { switches }.any(|line| systems.iter().any(|system| line.contains(system)))
+            })
+            .collect();
+        assert_eq!(choosing, [Path::new(seam)], "{package}");
+    }
 }
 
 /// The modules that are part of a circle, or lie between two.

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use super::platform::IS_WINDOWS;
+
 /// Environment variables, and where a pod finds its credentials: an argument, so that tests need no process of their own.
 pub struct Environment {
     variables: HashMap<OsString, OsString>,
@@ -28,7 +30,7 @@ impl Environment {
     pub fn of_variables<K: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> Self {
-        Self::of_named(variables, cfg!(windows))
+        Self::of_named(variables, IS_WINDOWS)
     }
 
     fn of_named<K: Into<OsString>, V: Into<OsString>>(

@@ -13,6 +13,7 @@ pub use self::model::KubeconfigNames;
 pub(super) use self::model::{AuthProvider, Cluster, Context, Exec, Kubeconfig, User};
 use super::environment::Environment;
 use super::error::{ConnectError, in_words};
+use super::platform::IS_WINDOWS;
 
 /// Where it is in the user's directory.
 const KUBECONFIG: &str = ".kube/config";
@@ -60,7 +61,7 @@ fn expand_home(path: &Path, environment: &Environment) -> PathBuf {
 
 /// The user's directory, as kubectl finds it.
 fn home(environment: &Environment) -> Option<PathBuf> {
-    match cfg!(windows) {
+    match IS_WINDOWS {
         true => home_on_windows(environment, look),
         false => environment.get_os("HOME").map(PathBuf::from),
     }

@@ -1,7 +1,10 @@
 //! What differs between operating systems: the modes of the terminal, which a credential plugin may
-//! change.
+//! change, and whether kubectl's rules for Windows apply.
 //!
 //! Gap in kube: it never ends a plugin, so it never restores the terminal's modes.
+
+/// Whether kubectl's rules for Windows apply.
+pub(crate) const IS_WINDOWS: bool = cfg!(windows);
 
 #[cfg(not(unix))]
 pub(crate) use elsewhere::TerminalModes;

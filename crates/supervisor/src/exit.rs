@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::signal_numbers;
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
@@ -18,18 +20,6 @@ impl Exit {
     /// The exit code for failures of the wrapper itself, not of its command, as with `timeout`, `nohup`
     /// and `env`.
     pub const OF_WRAPPER: u8 = 125;
-
-    /// How a child that is gone has ended.
-    #[cfg(unix)]
-    pub(crate) fn of(status: rustix::process::WaitStatus) -> Self {
-        match status.terminating_signal() {
-            Some(signal) => Self::Signal(Signal(signal)),
-            None => {
-                let code = status.exit_status().unwrap_or_default();
-                Self::Code(u8::try_from(code).unwrap_or(u8::MAX))
-            }
-        }
-    }
 
     /// The code that a shell would give: the command's own, or 128 and the signal's number.
     #[must_use]
@@ -54,26 +44,11 @@ impl Signal {
     }
 }
 
-#[cfg(unix)]
-macro_rules! number {
-    ($name:ident, $_number:literal) => {
-        rustix::process::Signal::$name.as_raw()
-    };
-}
-
-/// Windows has no numbers for signals: exit codes use those of Linux.
-#[cfg(not(unix))]
-macro_rules! number {
-    ($_name:ident, $number:literal) => {
-        $number
-    };
-}
-
 macro_rules! signals {
-    ($($name:ident = $number:literal,)*) => {
+    ($($name:ident,)*) => {
         impl Signal {
             $(#[doc = concat!("SIG", stringify!($name), ".")]
-            pub const $name: Self = Self(number!($name, $number));)*
+            pub const $name: Self = Self(signal_numbers::$name);)*
         }
 
         impl fmt::Display for Signal {
@@ -87,18 +62,17 @@ macro_rules! signals {
     };
 }
 
-// Linux's numbers. Other Unix systems have others for some.
 signals! {
-    HUP = 1,
-    INT = 2,
-    QUIT = 3,
-    KILL = 9,
-    USR1 = 10,
-    USR2 = 12,
-    TERM = 15,
-    CONT = 18,
-    STOP = 19,
-    TSTP = 20,
-    TTIN = 21,
-    TTOU = 22,
+    HUP,
+    INT,
+    QUIT,
+    KILL,
+    USR1,
+    USR2,
+    TERM,
+    CONT,
+    STOP,
+    TSTP,
+    TTIN,
+    TTOU,
 }

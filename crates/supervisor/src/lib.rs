@@ -78,7 +78,8 @@ mod event;
 mod exit;
 mod limits;
 mod not_run;
-mod program;
+
+// What differs between systems is chosen only here.
 
 #[cfg(unix)]
 mod deferred_signals;
@@ -89,9 +90,20 @@ mod listeners;
 #[cfg(unix)]
 mod plan;
 #[cfg(unix)]
+mod program;
+#[cfg(unix)]
+mod signal_numbers;
+#[cfg(unix)]
 mod tree;
 #[cfg(unix)]
 mod tty;
+#[cfg(unix)]
+mod wait_status;
+
+#[cfg(any(test, not(target_os = "linux")))]
+mod not_started;
+#[cfg(any(test, windows))]
+mod program_files;
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -109,11 +121,14 @@ pub use error::StartError;
 pub use event::{Ended, Event};
 pub use exit::{Exit, Signal};
 pub use limits::Limits;
-pub use program::find_program;
 
 #[cfg(target_os = "linux")]
 pub use linux::{Ignored, Running, Signals, check, end_by, entry, kill_tree, reap_orphans};
+#[cfg(unix)]
+pub use program::find_program;
 #[cfg(all(unix, not(target_os = "linux")))]
 pub use unix::{Ignored, Running, Signals, check, entry, kill_tree};
 #[cfg(windows)]
-pub use windows::{Running, Signals, check, entry, kill_tree};
+use windows::signal_numbers;
+#[cfg(windows)]
+pub use windows::{Running, Signals, check, entry, find_program, kill_tree};

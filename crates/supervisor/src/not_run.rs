@@ -3,9 +3,6 @@
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Write};
 
-#[cfg(any(test, not(target_os = "linux")))]
-use crate::{Command, Exit};
-
 /// The exit code if the command does not exist.
 const NOT_FOUND: u8 = 127;
 /// The exit code if it can't be executed.
@@ -17,17 +14,6 @@ pub(crate) fn code(error: &io::Error) -> u8 {
         ErrorKind::NotFound => NOT_FOUND,
         _ => NOT_EXECUTABLE,
     }
-}
-
-/// Says why `program` of `command` was not run, and returns what it ends with.
-#[cfg(any(test, not(target_os = "linux")))]
-pub(crate) fn exit(command: &Command, program: &OsStr, error: &io::Error) -> Exit {
-    // If stderr is closed, the error can't be reported.
-    let _result = match &command.output {
-        Some(output) => report(&mut &**output, program, error),
-        None => report(&mut io::stderr(), program, error),
-    };
-    Exit::Code(code(error))
 }
 
 /// Says why `program` was not run.

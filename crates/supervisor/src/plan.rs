@@ -5,8 +5,8 @@ use crate::Limits;
 /// The deadlines of one command. All instants are microseconds of [`boot_clock`].
 #[derive(Debug)]
 pub(crate) struct Plan {
-    limits: Limits,
-    grace: i64,
+    pub(crate) limits: Limits,
+    pub(crate) grace: i64,
     phase: Phase,
     ask: bool,
     ran_out: bool,
@@ -57,12 +57,6 @@ impl Plan {
         self.ending(limits.kill_at);
     }
 
-    /// The caller is gone. Only the supervisor of Linux outlives it.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn abandon(&mut self, now: i64) {
-        self.ending(now.saturating_add(self.grace).min(self.limits.kill_at));
-    }
-
     /// The command has ended, and other processes that it started have not. True if this is what ends them.
     pub(crate) fn left(&mut self, now: i64) -> bool {
         let running = self.phase == Phase::Running;
@@ -75,7 +69,7 @@ impl Plan {
         running
     }
 
-    fn ending(&mut self, kill_at: i64) {
+    pub(crate) fn ending(&mut self, kill_at: i64) {
         self.phase = match self.phase {
             Phase::Running => {
                 self.ask = true;
@@ -216,17 +210,6 @@ mod tests {
         assert_eq!((plan.due(150), plan.ran_out()), (Some(Due::Kill), false));
     }
 
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_caller_that_is_gone_leaves_the_grace_but_no_more_than_the_limit() {
-        let mut early = plan();
-        early.abandon(20);
-        assert_eq!((early.due(20), early.next()), (Some(Due::Ask), Some(70)));
-        let mut late = plan();
-        late.abandon(180);
-        assert_eq!((late.due(180), late.next()), (Some(Due::Ask), Some(200)));
-    }
-
     #[test]
     fn orphans_get_the_grace_while_renewals_continue() {
         let mut plan = plan();
@@ -239,14 +222,6 @@ mod tests {
         });
         assert_eq!((plan.due(219), plan.next()), (None, Some(220)));
         assert_eq!(plan.due(220), Some(Due::Kill));
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn limits_at_the_end_of_time_overflow_nothing() {
-        let mut plan = Plan::new(Limits::NONE, i64::MAX);
-        plan.abandon(5);
-        assert_eq!((plan.due(5), plan.next()), (Some(Due::Ask), Some(i64::MAX)));
     }
 
     #[test]

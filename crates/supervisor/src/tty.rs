@@ -32,7 +32,8 @@ pub(crate) struct Tty {
     own_group: Pid,
     /// Its settings when this process had it.
     modes: Termios,
-    given: bool,
+    /// Whether the command has it, or takes it before it starts.
+    pub(crate) given: bool,
 }
 
 impl Tty {
@@ -56,12 +57,6 @@ impl Tty {
     /// Whether it is the command's by our doing.
     pub(crate) fn is_given(&self) -> bool {
         self.given
-    }
-
-    /// The command has taken it, or will before it starts.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn taken(&mut self) {
-        self.given = true;
     }
 
     /// Gives it to the command's group. False if this process does not have it.

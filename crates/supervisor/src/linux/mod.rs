@@ -1,5 +1,6 @@
 //! The implementation for Linux.
 
+mod abandon;
 mod alarm;
 mod channel;
 mod children;

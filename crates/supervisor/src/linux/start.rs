@@ -47,7 +47,7 @@ impl Command {
             foreground,
         }));
         if foreground && let Some(tty) = &mut tty {
-            tty.taken();
+            tty.given = true;
         }
         let mut running = Running::new(supervisor, channel, tty, limits, grace)
             .map_err(StartError::Supervisor)?;

@@ -13,7 +13,7 @@ use crate::tty::Tty;
 use crate::unix::inherited_pipe::InheritedPipe;
 use crate::unix::job::Job;
 use crate::unix::running::Running;
-use crate::{Command, Limits, StartError, Terminal, not_run};
+use crate::{Command, Limits, StartError, Terminal, not_started};
 
 #[cfg(not(target_os = "linux"))]
 impl Command {
@@ -51,7 +51,11 @@ pub(crate) fn start(command: &Command, limits: Limits) -> Result<Running, StartE
     let child = match child {
         Ok(child) => child,
         Err(error) if is_of_system(&error) => return Err(StartError::Spawn(error)),
-        Err(error) => return Ok(Running::not_run(not_run::exit(command, program, &error))),
+        Err(error) => {
+            return Ok(Running::not_run(not_started::exit(
+                command, program, &error,
+            )));
+        }
     };
     let group = Pid::from_child(&child);
     if let Some(tty) = tty.as_mut().filter(|_| is_foreground) {

@@ -4,7 +4,9 @@
 //! process to end, or stop it for a while.
 
 mod processes;
+mod program;
 mod running;
+pub(crate) mod signal_numbers;
 mod signals;
 mod start;
 
@@ -13,6 +15,7 @@ use std::process::ExitCode;
 
 use crate::StartError;
 
+pub use self::program::find_program;
 pub use self::running::Running;
 pub use self::signals::Signals;
 

@@ -7,7 +7,7 @@ use process_wrap::tokio::{CommandWrap, JobObject, KillOnDrop};
 
 use crate::windows::Running;
 use crate::windows::processes::Processes;
-use crate::{Command, Limits, StartError, find_program, not_run};
+use crate::{Command, Limits, StartError, find_program, not_started};
 
 /// ERROR_BAD_EXE_FORMAT: not a program; ERROR_EXE_MACHINE_TYPE_MISMATCH: one for another processor;
 /// ERROR_ELEVATION_REQUIRED: one that only an administrator may run.
@@ -48,7 +48,7 @@ impl Command {
         match job {
             Ok(job) => Ok(Running::new(job, processes, limits)),
             Err(error) if !is_of_program(&error) => Err(StartError::Spawn(error)),
-            Err(error) => Ok(Running::not_run(not_run::exit(&self, program, &error))),
+            Err(error) => Ok(Running::not_run(not_started::exit(&self, program, &error))),
         }
     }
 }
