@@ -25,13 +25,18 @@ pub struct Verdict {
 /// Lives through the world of `seed`, and judges it.
 #[must_use]
 pub fn verdict(seed: u64) -> Verdict {
-    let history = live(&Plan::of(seed));
-    let violations = check(&history);
+    judge(seed, &live(&Plan::of(seed)))
+}
+
+/// Judges what happened in the world of `seed`.
+#[must_use]
+pub fn judge(seed: u64, history: &[Entry]) -> Verdict {
+    let violations = check(history);
     let first = violations.first();
     Verdict {
         rules: violations.iter().map(|violation| violation.rule).collect(),
-        broken: first.map(|first| story(seed, &history, first, violations.len())),
-        faults: FaultCounts::of(&history),
+        broken: first.map(|first| story(seed, history, first, violations.len())),
+        faults: FaultCounts::of(history),
     }
 }
 
