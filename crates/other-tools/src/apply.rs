@@ -91,11 +91,29 @@ pub struct KeysCleared {
     pub left: OtherObjects,
 }
 
-impl KeysRemoved {
+/// The result of [`remove_all`].
+struct Removed {
+    keys: KeysRemoved,
+    /// Whether something keeps what a lock set.
+    is_altered: bool,
+}
+
+impl Removed {
     fn and(self, keys: NodeKeys) -> Self {
-        match self {
-            Self::Done(before) => Self::Done(before.and(keys)),
-            Self::Nothing | Self::StillHeld => Self::Done(keys),
+        let keys = match self.keys {
+            KeysRemoved::Done(before) => before.and(keys),
+            KeysRemoved::Nothing | KeysRemoved::StillHeld => keys,
+        };
+        Self {
+            keys: KeysRemoved::Done(keys),
+            ..self
+        }
+    }
+
+    fn but_still_held(self) -> Self {
+        Self {
+            keys: KeysRemoved::StillHeld,
+            ..self
         }
     }
 }
@@ -165,23 +183,8 @@ pub async fn set_keys<E: From<ApiError>>(
     mut keys: impl AsyncFnMut(&Node) -> NodeKeys,
     is_held: impl AsyncFn() -> Result<bool, E>,
 ) -> Result<KeysSet, E> {
-    let mut tries = Tries::default();
-    loop {
-        let Some(node) = read::<Node>(requests, &path(of.node)).await? else {
-            return Ok(KeysSet::NodeGone);
-        };
-        let (kind, body, conflicts) = match to_set(&node, of, &keys(&node).await) {
-            Step::Apply(kind, body, conflicts) => (kind, body, conflicts),
-            Step::Done(set) => return Ok(set),
-        };
-        if !is_held().await? {
-            return Ok(KeysSet::LockEnded);
-        }
-        match patch(requests, &path(of.node), kind, &body).await {
-            Ok(_) => return Ok(KeysSet::Done(conflicts)),
-            Err(error) => tries.wait(error).await?,
-        }
-    }
+    let to_set = async |node: &Node| to_set(node, of, &keys(node).await);
+    write(requests, of.node, patch, to_set, is_held).await
 }
 
 /// Sends the first write of [`set_keys`] on the Node `name` as a dry run. The lock may not exist yet.
@@ -197,21 +200,38 @@ pub(crate) async fn check_keys(
     lock_id: &str,
     keys: impl Fn(&Node) -> NodeKeys,
 ) -> Result<KeysSet, ApiError> {
-    let mut tries = Tries::default();
-    loop {
-        let Some(node) = read::<Node>(requests, &path(name)).await? else {
-            return Ok(KeysSet::NodeGone);
-        };
+    let to_set = async |node: &Node| {
         let of = KeysOfLock {
             node: name,
             uid: node.metadata.uid.as_deref().unwrap_or_default(),
             lock_id,
         };
-        let (kind, body, conflicts) = match to_set(&node, of, &keys(&node)) {
+        to_set(node, of, &keys(node))
+    };
+    write(requests, name, try_patch, to_set, async || Ok(true)).await
+}
+
+/// Sends the apply that `to_set` returns for the Node `name`, as `patch` does.
+async fn write<E: From<ApiError>>(
+    requests: &Requests,
+    name: &str,
+    patch: impl AsyncFn(&Requests, &str, Kind, &Value) -> Result<Value, ApiError>,
+    mut to_set: impl AsyncFnMut(&Node) -> Step,
+    is_held: impl AsyncFn() -> Result<bool, E>,
+) -> Result<KeysSet, E> {
+    let mut tries = Tries::default();
+    loop {
+        let Some(node) = read::<Node>(requests, &path(name)).await? else {
+            return Ok(KeysSet::NodeGone);
+        };
+        let (kind, body, conflicts) = match to_set(&node).await {
             Step::Apply(kind, body, conflicts) => (kind, body, conflicts),
             Step::Done(set) => return Ok(set),
         };
-        match try_patch(requests, &path(name), kind, &body).await {
+        if !is_held().await? {
+            return Ok(KeysSet::LockEnded);
+        }
+        match patch(requests, &path(name), kind, &body).await {
             Ok(_) => return Ok(KeysSet::Done(conflicts)),
             Err(error) => tries.wait(error).await?,
         }
@@ -242,27 +262,27 @@ pub async fn remove_keys<E: From<ApiError>>(
     shown: impl AsyncFn() -> Result<Option<String>, E>,
     remove_other_objects: impl AsyncFn(&OtherObjects, &str) -> OtherObjects,
 ) -> Result<KeysRemoved, E> {
-    let mut is_altered = false;
-    let (shown, remove) = (shown, remove_other_objects);
-    let removed = remove_all(requests, name, ending, shown, remove, &mut is_altered).await?;
-    match is_altered {
+    let removed = remove_all(requests, name, ending, shown, remove_other_objects).await?;
+    match removed.is_altered {
         true => Err(ApiError::Altered.into()),
-        false => Ok(removed),
+        false => Ok(removed.keys),
     }
 }
 
-/// The same. Sets `is_altered` if something keeps what a lock set.
+/// The same, but what is kept is no error yet.
 async fn remove_all<E: From<ApiError>>(
     requests: &Requests,
     name: &str,
     ending: Option<&str>,
     shown: impl AsyncFn() -> Result<Option<String>, E>,
     remove_other_objects: impl AsyncFn(&OtherObjects, &str) -> OtherObjects,
-    is_altered: &mut bool,
-) -> Result<KeysRemoved, E> {
+) -> Result<Removed, E> {
     let mut tries = Tries::default();
     let mut writes = 0..MOST_WRITES;
-    let mut removed = KeysRemoved::Nothing;
+    let mut removed = Removed {
+        keys: KeysRemoved::Nothing,
+        is_altered: false,
+    };
     let mut removal = Removal::new(remove_other_objects);
     // The lock whose label is gone, while other keys of it may be left.
     let mut unlabeled: Option<String> = None;
@@ -281,7 +301,7 @@ async fn remove_all<E: From<ApiError>>(
                 return Ok(removed);
             }
             if shown().await?.is_some() {
-                return Ok(KeysRemoved::StillHeld);
+                return Ok(removed.but_still_held());
             }
             let left = removal.left(&other_objects, "").await;
             let Some(body) = to_clear(&node, false, &left) else {
@@ -299,7 +319,8 @@ async fn remove_all<E: From<ApiError>>(
             continue;
         };
         // A merge patch would not remove what is kept.
-        let to_end = |left: &OtherObjects| match *is_altered {
+        let is_altered = removed.is_altered;
+        let to_end = |left: &OtherObjects| match is_altered {
             true => Some((FORCED_APPLY, to_remove(&node, ended, left)?)),
             false => to_end(&node, ended, left),
         };
@@ -308,7 +329,7 @@ async fn remove_all<E: From<ApiError>>(
             return Ok(removed);
         }
         if ending != Some(ended) && shown().await?.as_deref() == Some(ended) {
-            return Ok(KeysRemoved::StillHeld);
+            return Ok(removed.but_still_held());
         }
         // A policy may refuse the end of this lock, which then keeps what it has set on other objects.
         if !other_objects.is_empty()
@@ -335,11 +356,11 @@ async fn remove_all<E: From<ApiError>>(
         }
         let written = match patch(requests, &path(name), kind, &body).await {
             Ok(node) => {
-                *is_altered |= has_held_keys(&node, &left);
+                removed.is_altered |= has_held_keys(&node, &left);
                 Ok(())
             }
             Err(ApiError::Altered) => {
-                *is_altered = true;
+                removed.is_altered = true;
                 Ok(())
             }
             Err(error) => Err(error),
