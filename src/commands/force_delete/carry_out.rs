@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::future::{join, try_join_all};
 use maintenance_lease::DryRun;
+use pod_safety::checks::NODE_ALIVE;
 use pod_safety::cluster::Deletion;
 use pod_safety::consent::{Consent, Missing};
 use pod_safety::node_health::is_fresh;
@@ -222,7 +223,7 @@ impl Run<'_> {
     /// Watches doubtful heartbeats for a change, which shows a live kubelet with a wrong clock. Skipped if the
     /// caller overrides `node-alive`.
     async fn heartbeats_change(&self, findings: &Findings) -> Result<bool, Failure> {
-        if self.args.overrides("node-alive") {
+        if self.args.overrides(NODE_ALIVE) {
             return Ok(false);
         }
         let watching = findings.to_watch.iter().map(|(node, heartbeat)| {
@@ -235,7 +236,7 @@ impl Run<'_> {
     /// Whether the kubelet of the node of `target` is alive by now: its heartbeat has changed since the
     /// report, whatever its clock says. False if the caller overrides `node-alive`.
     async fn is_alive(&self, target: &DeletionTarget) -> Result<bool, Failure> {
-        let Some(node) = target.node().filter(|_| !self.args.overrides("node-alive")) else {
+        let Some(node) = target.node().filter(|_| !self.args.overrides(NODE_ALIVE)) else {
             return Ok(false);
         };
         match self.reader.heartbeat(node).await {

@@ -8,7 +8,7 @@ use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::BootInstant;
 use maintenance_lease::{Acquire, Change, Error, SetError, SetOptions};
 use pod_safety::Known;
-use pod_safety::checks::UNREAD;
+use pod_safety::checks::{LEASE, UNREAD};
 use pod_safety::facts::{LockNeed, lasts_for_a_request};
 
 use super::context::Run;
@@ -50,7 +50,7 @@ impl Run<'_> {
     ) -> Result<(), Failure> {
         let terminal = self.session.terminal;
         let mut free = Vec::new();
-        let is_overridden = self.args.overrides("lease");
+        let is_overridden = self.args.overrides(LEASE);
         for (node, lock) in &findings.locks {
             match LockNeed::of(lock, findings.nodes.contains(node), is_overridden) {
                 LockNeed::Keep { until } => {

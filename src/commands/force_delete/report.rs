@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use maintenance_lease::protocol::{Refusal, identity};
 use maintenance_lease::{Error, NodeLease, Refused};
 use pod_safety::Known;
-use pod_safety::checks::{Level, NODE_ALIVE, NOT_DELETING, UNREAD};
+use pod_safety::checks::{LEASE, Level, NODE_ALIVE, NOT_DELETING, UNREAD};
 use pod_safety::consent::{Missing, flags};
 use pod_safety::facts::Lock;
 use pod_safety::fencing::is_of_fencing;
@@ -147,7 +147,7 @@ impl Run<'_> {
         deleted: usize,
     ) -> ItemError {
         let program = self.session.program;
-        let is_locked = missing.blocked.contains(&"lease");
+        let is_locked = missing.blocked.contains(&LEASE);
         let is_alive = missing.blocked.contains(&NODE_ALIVE) && !is_locked;
         let outer = findings.holders().find(|holder| program.is_under(holder));
         let line = |program: &Program| self.line(program, &findings.reports, None);

@@ -1,6 +1,7 @@
 //! The request to delete one target, and what is known about it afterwards.
 
 use maintenance_lease::{ApiError, DryRun};
+use pod_safety::checks::NODE_ALIVE;
 use pod_safety::cluster::{Deletion, DeletionRequest};
 use pod_safety::facts::PodSnapshot;
 use pod_safety::outcome::Outcome;
@@ -90,7 +91,7 @@ impl Run<'_> {
         }
         // If the version of an unreachable Node changes, its kubelet may be back. The version of a live
         // Node changes all the time.
-        let lives = self.args.overrides("node-alive");
+        let lives = self.args.overrides(NODE_ALIVE);
         let is_any = target.namespace.is_none() && lives;
         let request = DeletionRequest {
             uid: &target.uid,

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use maintenance_lease::protocol::Span;
-use pod_safety::checks::{NODE_ALIVE, NOT_DELETING, UNREAD};
+use pod_safety::checks::{IN_GRACE, LEASE, NODE_ALIVE, NOT_DELETING, REMEDIATION, RIGHTS, UNREAD};
 use pod_safety::consent::Missing;
 use pod_safety::report::DeletionTarget;
 
@@ -76,14 +76,14 @@ pub(crate) fn first_step(blocked: &[&str], holder: Option<&str>) -> Option<Strin
 fn step(blocker: &str, holder: Option<&str>) -> Option<String> {
     Some(match blocker {
         NOT_DELETING => "run `kubectl delete` as shown above".to_owned(),
-        "in-grace" => "wait until the grace period ends".to_owned(),
+        IN_GRACE => "wait until the grace period ends".to_owned(),
         NODE_ALIVE => "let the kubelet end the pods".to_owned(),
-        "lease" => match holder {
+        LEASE => match holder {
             Some(holder) => format!("ask {} to release the lock", behind(holder)),
             None => "renew your lock".to_owned(),
         },
-        "remediation" => "let the repair finish".to_owned(),
-        "rights" => "ask an administrator for the permissions above".to_owned(),
+        REMEDIATION => "let the repair finish".to_owned(),
+        RIGHTS => "ask an administrator for the permissions above".to_owned(),
         _ => return None,
     })
 }

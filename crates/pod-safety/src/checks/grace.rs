@@ -9,6 +9,8 @@ use crate::words::age;
 
 /// The pod has not been asked to end.
 pub const NOT_DELETING: &str = "not-deleting";
+/// The grace period of the pod has not ended.
+pub const IN_GRACE: &str = "in-grace";
 
 pub(super) fn check(pod: &PodSnapshot, now: Now) -> Vec<Verdict> {
     let PodSnapshot {
@@ -28,13 +30,13 @@ pub(super) fn check(pod: &PodSnapshot, now: Now) -> Vec<Verdict> {
     if left.as_micros() > 0 {
         let seconds = left.ceil_seconds();
         return vec![
-            Verdict::blocker("in-grace", "its grace period is not over")
+            Verdict::blocker(IN_GRACE, "its grace period is not over")
                 .of([format!("{seconds}s of {}s left", pod.grace)]),
         ];
     }
     let ago = age(now.earliest - ends);
     vec![Verdict::ok(
-        "in-grace",
+        IN_GRACE,
         format!(
             "it is terminating, and its grace period of {}s ended {ago} ago",
             pod.grace
@@ -58,12 +60,12 @@ mod tests {
             (verdicts[0].id, verdicts[0].level, verdicts[0].to_string())
         };
         assert_eq!(ends(None).1, Level::Blocker);
-        assert_eq!(ends(None).0, "not-deleting");
+        assert_eq!(ends(None).0, NOT_DELETING);
         let (id, level, words) = ends(Some(NOW + Span::TICK));
-        assert_eq!((id, level), ("in-grace", Level::Blocker));
+        assert_eq!((id, level), (IN_GRACE, Level::Blocker));
         assert!(words.ends_with(": 1s of 30s left"), "{words}");
         let (id, level, words) = ends(Some(NOW - Span::seconds(480)));
-        assert_eq!((id, level), ("in-grace", Level::Ok));
+        assert_eq!((id, level), (IN_GRACE, Level::Ok));
         assert!(words.ends_with(" of 30s ended 8m ago"), "{words}");
         assert_eq!(ends(Some(NOW)).1, Level::Ok);
     }

@@ -8,11 +8,13 @@ use crate::facts::{Lock, Remediation};
 use crate::known::Known;
 use crate::words::age;
 
-const ID: &str = "lease";
+/// Somebody else holds the lock, or the caller's own is about to end.
+pub const LEASE: &str = "lease";
 const EXPIRED: &str = "lease-expired";
 const DELETED: &str = "lease-deleted";
 const FENCES: &str = "fenced the node and has it on hold until it is unfenced";
-const REMEDIATION: &str = "remediation";
+/// An operator is repairing the node.
+pub const REMEDIATION: &str = "remediation";
 
 pub(super) fn check(
     lock: &Known<Lock>,
@@ -33,7 +35,7 @@ pub(super) fn check(
                 false => (has_it(*until, now), "or wait until it is unlocked"),
             };
             verdicts.push(Verdict::blocker(
-                ID,
+                LEASE,
                 format!(
                     "{} {has_it}{}: ask them, {way_on}",
                     visible(person(holder)),
@@ -42,15 +44,15 @@ pub(super) fn check(
             ));
         }
         Known::Yes(own @ Lock::Own { .. }) => verdicts.push(match own.short(now) {
-            None => Verdict::ok(ID, "you hold the node's lock"),
+            None => Verdict::ok(LEASE, "you hold the node's lock"),
             Some(left) if left > Span::ZERO => {
                 let left = age(left);
                 Verdict::blocker(
-                    ID,
+                    LEASE,
                     format!("your lock on the node expires in {left}: renew it first"),
                 )
             }
-            Some(_) => Verdict::blocker(ID, "your lock on the node has expired: renew it first"),
+            Some(_) => Verdict::blocker(LEASE, "your lock on the node has expired: renew it first"),
         }),
         Known::Yes(Lock::Expired { holder }) => verdicts.push(Verdict::risk(
             EXPIRED,
@@ -60,10 +62,10 @@ pub(super) fn check(
             ),
         )),
         Known::Yes(Lock::Free) => {
-            verdicts.push(Verdict::ok(ID, "the node is not locked"));
+            verdicts.push(Verdict::ok(LEASE, "the node is not locked"));
         }
         Known::Unknown(why) => {
-            verdicts.push(Verdict::unread(ID, "whether the node is locked", why));
+            verdicts.push(Verdict::unread(LEASE, "whether the node is locked", why));
         }
     }
     match remediation {
@@ -159,30 +161,34 @@ mod tests {
             &'static [(&'static str, Level)],
         );
         let cases: [Case; 9] = [
-            (Known::Yes(Lock::Free), idle(), &[(ID, Ok)]),
-            (Known::Yes(Lock::Own { until: None }), idle(), &[(ID, Ok)]),
+            (Known::Yes(Lock::Free), idle(), &[(LEASE, Ok)]),
+            (
+                Known::Yes(Lock::Own { until: None }),
+                idle(),
+                &[(LEASE, Ok)],
+            ),
             (Known::Yes(expired), idle(), &[(EXPIRED, Risk)]),
-            (Known::Yes(bob()), idle(), &[(ID, Blocker)]),
+            (Known::Yes(bob()), idle(), &[(LEASE, Blocker)]),
             (
                 Known::Yes(Lock::Free),
                 running(),
-                &[(ID, Ok), (REMEDIATION, Blocker)],
+                &[(LEASE, Ok), (REMEDIATION, Blocker)],
             ),
             (
                 Known::Yes(Lock::Free),
                 tainted(),
-                &[(ID, Ok), (REMEDIATION, Blocker)],
+                &[(LEASE, Ok), (REMEDIATION, Blocker)],
             ),
-            (forbidden(), idle(), &[(ID, Unread)]),
+            (forbidden(), idle(), &[(LEASE, Unread)]),
             (
                 Known::Yes(Lock::Free),
                 forbidden(),
-                &[(ID, Ok), (REMEDIATION, Unread)],
+                &[(LEASE, Ok), (REMEDIATION, Unread)],
             ),
             (
                 Known::Yes(bob()),
                 forbidden(),
-                &[(ID, Blocker), (REMEDIATION, Unread)],
+                &[(LEASE, Blocker), (REMEDIATION, Unread)],
             ),
         ];
         for (lock, remediation, expected) in cases {

@@ -17,9 +17,11 @@ mod testing;
 mod verdict;
 mod volumes;
 
-pub use grace::NOT_DELETING;
+pub use grace::{IN_GRACE, NOT_DELETING};
+pub use lease::{LEASE, REMEDIATION};
 pub use node::NODE_ALIVE;
 pub(crate) use node::{FENCED, UNREACHABLE};
+pub use rights::RIGHTS;
 pub use verdict::{Level, UNREAD, Verdict};
 
 use maintenance_lease::protocol::Now;
@@ -42,24 +44,24 @@ pub const RISKS: [&str; 8] = [
 
 /// The ids of blockers that `--override` accepts.
 pub const BLOCKERS: [&str; 6] = [
-    "not-deleting",
-    "in-grace",
-    "node-alive",
-    "lease",
-    "remediation",
-    "rights",
+    NOT_DELETING,
+    IN_GRACE,
+    NODE_ALIVE,
+    LEASE,
+    REMEDIATION,
+    RIGHTS,
 ];
 
 /// The ids of the checks of a pod's node: the result is the same for all of its pods.
 pub const OF_NODE: [&str; 8] = [
-    "node-alive",
-    "node-unreachable",
+    NODE_ALIVE,
+    UNREACHABLE,
     "node-gone",
-    "fenced",
+    FENCED,
     "mass-loss",
-    "lease",
+    LEASE,
     "lease-expired",
-    "remediation",
+    REMEDIATION,
 ];
 
 /// The ids of risks that remain while processes of the node run, even if it is cut off.

@@ -3,13 +3,16 @@
 use super::verdict::Verdict;
 use crate::known::Known;
 
+/// The caller lacks a permission.
+pub const RIGHTS: &str = "rights";
+
 pub(super) fn check(right: &str, may: &Known<bool>) -> Verdict {
     match may {
-        Known::Yes(true) => Verdict::ok("rights", format!("you may {right}")),
+        Known::Yes(true) => Verdict::ok(RIGHTS, format!("you may {right}")),
         Known::Yes(false) => {
-            Verdict::blocker("rights", format!("you do not have permission to {right}"))
+            Verdict::blocker(RIGHTS, format!("you do not have permission to {right}"))
         }
-        Known::Unknown(why) => Verdict::unread("rights", &format!("whether you may {right}"), why),
+        Known::Unknown(why) => Verdict::unread(RIGHTS, &format!("whether you may {right}"), why),
     }
 }
 
@@ -27,6 +30,6 @@ mod tests {
         assert_eq!(missing.level, Level::Blocker);
         assert_eq!(missing.words, "you do not have permission to delete pods");
         let unknown = verdict(&forbidden());
-        assert_eq!((unknown.id, unknown.level), ("rights", Level::Unread));
+        assert_eq!((unknown.id, unknown.level), (RIGHTS, Level::Unread));
     }
 }
