@@ -33,7 +33,7 @@ impl FenceRun<'_> {
         if found != self.cost {
             let target = self.target;
             for line in cost(&target.node, &found) {
-                target.session.terminal.remark(line);
+                target.terminal().remark(line);
             }
             self.cost = found;
         }
@@ -52,8 +52,15 @@ impl FenceRun<'_> {
             Some(blocked) => blocked,
             None => {
                 let taint = &observed.evidence.state.out_of_service;
-                let reading = target.reader.blocked_replacements(pods, taint, observed.at);
-                target.interrupt.or(async { Ok(reading.await) }).await?
+                let reading = target
+                    .common
+                    .reader
+                    .blocked_replacements(pods, taint, observed.at);
+                target
+                    .common
+                    .interrupt
+                    .or(async { Ok(reading.await) })
+                    .await?
             }
         };
         let mut there = blocked.clone();
@@ -72,7 +79,7 @@ impl FenceRun<'_> {
         for finding in &findings {
             if !self.findings.contains(finding) {
                 let words = sentence(finding, target.now());
-                let terminal = target.session.terminal;
+                let terminal = target.terminal();
                 terminal.warn(format!("node/{}: {words}", target.node));
             }
         }
@@ -101,7 +108,7 @@ impl FenceRun<'_> {
         if self.args.common.yes || target.is_dry_run() || !Terminal::can_ask() {
             return Ok(false);
         }
-        let terminal = target.session.terminal;
+        let terminal = target.terminal();
         let refused = FencingRefusal::Fence {
             node: target.node.clone(),
             why: why.clone(),

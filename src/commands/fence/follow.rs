@@ -27,7 +27,7 @@ impl FenceRun<'_> {
         let followed = self.follow_removal(observed, timeout).await;
         if let Err(Failure::Interrupted) = followed {
             let stays = fencing::stays_fenced(&self.target.node, self.target.program());
-            self.target.session.terminal.remark(stays);
+            self.target.terminal().remark(stays);
         }
         followed
     }
@@ -48,7 +48,7 @@ impl FenceRun<'_> {
         if !is_empty {
             return Err(self.timed_out(Obstacle::Remains(Box::new(remains))));
         }
-        let terminal = target.session.terminal;
+        let terminal = target.terminal();
         terminal.remark(fencing::nothing_left(&target.node, &remains));
         let record = observed.evidence.state.record.as_ref();
         match record.and_then(|record| record.removed.clone()) {
@@ -69,14 +69,18 @@ impl FenceRun<'_> {
             return Ok(());
         }
         let target = self.target;
-        let terminal = target.session.terminal;
+        let terminal = target.terminal();
         let (count, rest) = (removed.len(), timeout.remaining());
         if !rest.is_zero() {
             terminal.remark(fencing::awaiting_replacements(&target.node, count, rest));
         }
-        let outcomes = outcomes(&target.reader, &removed, rest, pending());
+        let outcomes = outcomes(&target.common.reader, &removed, rest, pending());
         let outcomes = show_elapsed(terminal, WAITING_FOR_REPLACEMENTS, outcomes);
-        let outcomes = target.interrupt.or(async { Ok(outcomes.await) }).await?;
+        let outcomes = target
+            .common
+            .interrupt
+            .or(async { Ok(outcomes.await) })
+            .await?;
         let pods: Vec<(Removed, Outcome)> = removed.into_iter().zip(outcomes).collect();
         let now = target.now();
         let outcome = self.outcome.take();

@@ -3,7 +3,6 @@
 use futures::future::join;
 use maintenance_lease::NodeLease;
 use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::protocol::BootInstant;
 use pod_safety::Removed;
 use pod_safety::fencing::steps::{self, FencingEvidence, Step};
 use pod_safety::fencing::{Cost, How, Proof, Recording, UnchangedHeartbeat};
@@ -49,7 +48,6 @@ impl FenceRun<'_> {
                 let (observed, pods) = join(target.observed(), target.pods()).await;
                 Ok((observed?, pods?))
             };
-            let begun = Machine.boot();
             let (observed, pods) = self.retries.read(target, reading).await?;
             self.record_powered_off(&observed);
             self.settle_record(&observed).await;
@@ -57,7 +55,7 @@ impl FenceRun<'_> {
             self.watch_suspect(&observed);
             let taint = &observed.evidence.state.out_of_service;
             let cost = Cost::of(&pods, taint, self.args.isolated);
-            match self.judge(&observed, &cost, begun).await? {
+            match self.judge(&observed, &cost).await? {
                 Err(refusal) if refusal.is_unread() && !self.retries.remaining().is_zero() => {
                     let failure = self.refused(&refusal);
                     self.retries.report(target, &failure);
@@ -112,7 +110,7 @@ impl FenceRun<'_> {
             && !self.recording.is_open()
         {
             let replaced = replaced(&self.target.node, record, why);
-            self.target.session.terminal.warn(&replaced);
+            self.target.terminal().warn(&replaced);
             self.replaced = Some(record.clone());
         }
     }
@@ -144,7 +142,7 @@ impl FenceRun<'_> {
         if is_proven && matches!(why, steps::Refusal::NoOwner(_)) {
             (self.taken, self.has_found_hold) = (None, false);
             let target = self.target;
-            let terminal = target.session.terminal;
+            let terminal = target.terminal();
             terminal.warn(kept_on_hold(&target.node, target.program()));
         }
     }
@@ -155,7 +153,7 @@ impl FenceRun<'_> {
         self.under.is_some() && id != self.under
     }
 
-    /// The next step, judged by what was read since `begun`, or why there is none.
+    /// The next step, judged by what was `observed`, or why there is none.
     ///
     /// # Errors
     /// That the command was interrupted.
@@ -163,7 +161,6 @@ impl FenceRun<'_> {
         &mut self,
         observed: &Observed,
         cost: &Cost,
-        begun: BootInstant,
     ) -> Result<Result<Step, steps::Refusal>, Failure> {
         let target = self.target;
         let reading = async { Ok(target.zone(observed).await) };
@@ -172,7 +169,7 @@ impl FenceRun<'_> {
         let evidence = FencingEvidence {
             state: observed.evidence.state.clone(),
             machine: observed.evidence.machine(),
-            zone: target.interrupt.or(reading).await?,
+            zone: target.common.interrupt.or(reading).await?,
             remediation: observed.evidence.remediation.clone(),
             lock: target.lock(observed.lease.as_ref()),
             is_lost: self.has_lost_lock(observed),
@@ -180,7 +177,7 @@ impl FenceRun<'_> {
             has_stopped_reporting: self
                 .unchanged
                 .as_ref()
-                .is_some_and(|unchanged| unchanged.is_over(begun)),
+                .is_some_and(|unchanged| unchanged.is_over(observed.begun)),
             hook: self.hook.other(observed),
             proof: self.proof.clone(),
             is_recorded: self.recording.is_there(),

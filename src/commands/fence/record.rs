@@ -62,7 +62,7 @@ impl FenceRun<'_> {
             }
             Some(LeaseEnd::WithOuter) => lease_ends_with_outer(&target.node, target.program()),
         };
-        target.session.terminal.remark(words);
+        target.terminal().remark(words);
     }
 
     /// Checks that the record of a hook could be written, at least a short one. False if the Node changed: read it again.
@@ -102,10 +102,7 @@ impl FenceRun<'_> {
         let patch = self.patch(observed, &record);
         let written = target.patch(&patch, tries).await?;
         if written == Written::Yes {
-            target
-                .session
-                .terminal
-                .warn(shortened(&target.node, &refusal));
+            target.terminal().warn(shortened(&target.node, &refusal));
         }
         Ok((record, written))
     }
@@ -118,7 +115,7 @@ impl FenceRun<'_> {
         let target = self.target;
         let hold = target.own_hold(observed);
         let record = Record {
-            who: target.session.locks.identity().to_owned(),
+            who: target.locks().identity().to_owned(),
             why: self.why.clone(),
             when: rfc3339(target.now().latest),
             how: proof.how,

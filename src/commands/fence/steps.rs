@@ -217,7 +217,7 @@ impl FenceRun<'_> {
     /// the operator has to find out why.
     async fn await_reports_to_stop(&mut self, observed: &Observed) -> Result<(), Failure> {
         let target = self.target;
-        let (node, terminal) = (&target.node, target.session.terminal);
+        let (node, terminal) = (&target.node, target.terminal());
         self.works_under(observed);
         // The node was powered off meanwhile, so this is not lost to a short outage either.
         self.retries = Timeout::of(RECORD_RETRIES);
@@ -267,11 +267,11 @@ impl FenceRun<'_> {
             let ticket = self.args.ticket.ticket.as_deref();
             target.may_hold(self.hold_reason(), ticket).await?;
         }
-        let place = target.session.place();
+        let place = target.common.session.place();
         let urgency = self.urgency.as_deref();
         let hook = self.args.suspect.then(|| self.hook.program());
         let question = Question::to_fence(&place, &target.node, hook.as_deref(), urgency);
-        let terminal = target.session.terminal;
+        let terminal = target.terminal();
         terminal
             .confirm_name(&question.facts, &question.text, &target.node)
             .await?;
@@ -371,7 +371,7 @@ impl FenceRun<'_> {
     /// Undoes what this run did if no record was written, and reports what stays. Returns the failure to
     /// report last.
     pub(super) async fn release_own_hold(&mut self, failure: Failure) -> Failure {
-        let (target, terminal) = (self.target, self.target.session.terminal);
+        let (target, terminal) = (self.target, self.target.terminal());
         let is_gone = matches!(failure, Failure::NodeGone { .. });
         // A Node that is gone needs no more writes.
         if self.recording.is_open() && !is_gone {
@@ -404,7 +404,7 @@ impl FenceRun<'_> {
 
     /// Warns of accepted risks that could not be read, and if it is unknown when the kubelet was last alive.
     fn warn_of_unknown(&self, observed: &Observed) {
-        let (node, terminal) = (&self.target.node, self.target.session.terminal);
+        let (node, terminal) = (&self.target.node, self.target.terminal());
         let state = &observed.evidence.state;
         if let (Known::Yes(_), Known::Unknown(why)) =
             (&state.heartbeat, state.trusted_heartbeat(observed.at))
@@ -427,8 +427,7 @@ impl FenceRun<'_> {
             && !is_of_fencing(lease, target.now())
         {
             target
-                .session
-                .terminal
+                .terminal()
                 .warn(hold_lost(&target.node, &person(lease)));
         }
     }
@@ -439,7 +438,7 @@ impl FenceRun<'_> {
             && self.under.is_some()
             && lease.lock_id().is_none()
         {
-            let (node, terminal) = (&self.target.node, self.target.session.terminal);
+            let (node, terminal) = (&self.target.node, self.target.terminal());
             terminal.warn(hold_ended(node, lease));
         }
     }
@@ -447,7 +446,7 @@ impl FenceRun<'_> {
     /// Reports what would be done, without doing it.
     async fn dry_run(&mut self) -> Result<(), Failure> {
         let target = self.target;
-        let terminal = target.session.terminal;
+        let terminal = target.terminal();
         let (mut observed, step) = self.observe().await?;
         if matches!(step, Step::Hold | Step::HoldAgain) {
             self.hold().await?;
@@ -488,16 +487,16 @@ impl FenceRun<'_> {
     /// is not reported: the next command reads it again.
     pub(super) async fn check_lock_at_end(&self, first: &Observed) {
         let target = self.target;
-        let reading = async { Ok(target.session.locks.get(&target.node).await?) };
+        let reading = async { Ok(target.locks().get(&target.node).await?) };
         let (Lock::Callers, Ok(Some(lease))) = (
             target.lock(first.lease.as_ref()),
-            target.interrupt.or(reading).await,
+            target.common.interrupt.or(reading).await,
         ) else {
             return;
         };
         let had = first.lease.as_ref().and_then(NodeLease::lock_id);
         if had.is_some() && lease.lock_id() != had {
-            let terminal = target.session.terminal;
+            let terminal = target.terminal();
             terminal.warn(match target.lock(Some(&lease)) {
                 Lock::Others => hold_lost(&target.node, &person(&lease)),
                 Lock::Callers | Lock::Nobodys => hold_ended(&target.node, &lease),

@@ -31,7 +31,7 @@ impl UnfenceRun<'_> {
             row: maintenance_lease::NodeLookup::Unread,
             lease: observed.lease.clone(),
         };
-        Ok(target.session.locks.check_acquire(&seen, &Acquire::new())?)
+        Ok(target.locks().check_acquire(&seen, &Acquire::new())?)
     }
 
     /// Asks before somebody else's hold is ended. Returns whether a confirmation was needed.
@@ -41,10 +41,10 @@ impl UnfenceRun<'_> {
         record: Option<&Record>,
     ) -> Result<bool, Failure> {
         let target = self.target;
-        if target.session.locks.is_own(hold) || target.is_dry_run() {
+        if target.locks().is_own(hold) || target.is_dry_run() {
             return Ok(false);
         }
-        let question = Question::to_unfence(&target.session.place(), hold, record);
+        let question = Question::to_unfence(&target.common.session.place(), hold, record);
         self.ask(&question).await?;
         Ok(true)
     }
@@ -56,12 +56,12 @@ impl UnfenceRun<'_> {
         if target.is_dry_run() {
             return Ok(());
         }
-        self.ask(&Question::to_end_hold(&target.session.place(), hold))
+        self.ask(&Question::to_end_hold(&target.common.session.place(), hold))
             .await
     }
 
     async fn ask(&self, question: &Question) -> Result<(), Failure> {
-        let terminal = self.target.session.terminal;
+        let terminal = self.target.terminal();
         terminal
             .confirm(&question.facts, &question.text, self.args.yes)
             .await
@@ -70,7 +70,7 @@ impl UnfenceRun<'_> {
     /// Ends the hold, once nothing else of the fencing is left. Reports it if somebody else holds the lock
     /// by now.
     pub(super) async fn end_hold(&self) -> Result<(), Failure> {
-        let (target, terminal) = (self.target, self.target.session.terminal);
+        let (target, terminal) = (self.target, self.target.terminal());
         let Some(hold) = &self.hold else {
             return target.remove_lost_label().await;
         };

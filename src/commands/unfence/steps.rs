@@ -122,7 +122,7 @@ impl UnfenceRun<'_> {
         if let Some(hold) = &self.hold
             && let Err(failure) = target.unhold(hold).await
         {
-            let terminal = target.session.terminal;
+            let terminal = target.terminal();
             terminal.warn(hold_not_ended(&target.node, &failure, target.program()));
         }
         match self.is_undone && !target.is_dry_run() {
@@ -152,7 +152,7 @@ impl UnfenceRun<'_> {
         if target.is_dry_run() {
             self.hook.check_alone(observed)?;
             let line = command_line(&self.args.hook.hook);
-            let terminal = target.session.terminal;
+            let terminal = target.terminal();
             terminal.remark(fencing::dry_run_hook(&line));
             self.is_undone = true;
             return Ok(());
@@ -221,7 +221,7 @@ impl UnfenceRun<'_> {
                 });
             }
             if !is_announced {
-                let terminal = target.session.terminal;
+                let terminal = target.terminal();
                 terminal.remark(awaited(&target.node, limit));
                 is_announced = true;
             }
@@ -247,8 +247,8 @@ impl UnfenceRun<'_> {
             if written == Written::Yes {
                 self.must_be_unfenced(node.as_ref())?;
                 if !target.is_dry_run() {
-                    let node = target.reader.evidence(&target.node);
-                    let again = target.interrupt.or(async { Ok(node.await?) }).await;
+                    let node = target.common.reader.evidence(&target.node);
+                    let again = target.common.interrupt.or(async { Ok(node.await?) }).await;
                     // If the Node can't be read, the answer to the write counts.
                     let again = again.ok().flatten().map(|evidence| evidence.raw);
                     self.must_be_unfenced(again.as_ref())?;
@@ -330,7 +330,7 @@ impl UnfenceRun<'_> {
         let target = self.target;
         let risks = &self.args.risks;
         let without_restart = risks.accepts(&UnfenceRisk::BootId);
-        let caller = target.session.locks.identity();
+        let caller = target.locks().identity();
         let message = event::unfencing(caller, without_restart, risks.message.as_deref());
         target
             .post(&observed.evidence, "NodeUnfenced", message, without_restart)

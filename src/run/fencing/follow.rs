@@ -22,11 +22,11 @@ impl FencingTarget<'_> {
         taint: &OutOfService,
         timeout: &mut Timeout,
     ) -> Result<Remains, Failure> {
-        let terminal = self.session.terminal;
+        let terminal = self.terminal();
         let mut is_unheard = false;
         let mut reported = Remains::default();
         loop {
-            let looking = async || self.interrupt.or(self.remains(taint)).await;
+            let looking = async || self.common.interrupt.or(self.remains(taint)).await;
             let (remains, unheard) = timeout.read(self, looking).await?;
             if let Some(why) = unheard
                 && !is_unheard
@@ -67,8 +67,8 @@ impl FencingTarget<'_> {
     async fn remains(&self, taint: &OutOfService) -> Result<(Remains, Option<String>), Failure> {
         let begun = Machine.boot();
         let (remains, heartbeat) = futures::join!(
-            self.reader.remains(&self.node, taint),
-            self.reader.heartbeat(&self.node)
+            self.common.reader.remains(&self.node, taint),
+            self.common.reader.heartbeat(&self.node)
         );
         let now = self.at(begun);
         if let Ok(Some(heartbeat)) = &heartbeat

@@ -29,7 +29,7 @@ impl<'a> Hook<'a> {
     /// If the program does not exist or can't be executed.
     pub(crate) fn new(target: &'a FencingTarget<'a>, args: &'a HookArgs) -> Result<Self, Failure> {
         if let Some(program) = args.hook.first() {
-            check(program, target.path)?;
+            check(program, target.common.path)?;
         }
         let mut nonce = [0; 10];
         Machine.random(&mut nonce);
@@ -113,16 +113,16 @@ impl<'a> Hook<'a> {
                 return Ok(None);
             }
         }
-        if target.interrupt.has_come() {
+        if target.common.interrupt.has_come() {
             return Err(Failure::Interrupted);
         }
         let command = supervisor::Command::new(self.args.hook.clone());
         let command = set_all(command, observed, fencing);
-        let terminal = target.session.terminal;
+        let terminal = target.terminal();
         let ended = run(terminal, command, begun, self.args.hook_timeout).await?;
         let node = target.node.clone();
         let has_output = !ended.output.is_empty();
-        if target.interrupt.has_come() || ended.is_interrupted {
+        if target.common.interrupt.has_come() || ended.is_interrupted {
             return Err(HookError::Interrupted { node, has_output }.into());
         }
         match ended.failed {
@@ -140,7 +140,7 @@ impl<'a> Hook<'a> {
         let limit = self.args.hook_timeout + GRACE;
         Attempt {
             id: self.id.clone(),
-            who: self.target.session.locks.identity().to_owned(),
+            who: self.target.locks().identity().to_owned(),
             program: self.program(),
             since: since.latest,
             until: Attempt::end(since, limit.into()),
@@ -154,8 +154,13 @@ impl<'a> Hook<'a> {
             return;
         }
         let target = self.target;
-        if let Err(failure) = target.interrupt.with_grace(self.clear(&self.id)).await {
-            let terminal = target.session.terminal;
+        if let Err(failure) = target
+            .common
+            .interrupt
+            .with_grace(self.clear(&self.id))
+            .await
+        {
+            let terminal = target.terminal();
             terminal.warn(hook_stays(&target.node, &self.id, &failure));
         }
     }
@@ -169,6 +174,7 @@ impl<'a> Hook<'a> {
         match observed.evidence.attempt() {
             Some(other) => {
                 self.target
+                    .common
                     .interrupt
                     .with_grace(self.clear(&other.id))
                     .await
@@ -182,7 +188,7 @@ impl<'a> Hook<'a> {
         let target = self.target;
         let mut tries = Attempts::default();
         loop {
-            let Some(evidence) = target.reader.evidence(&target.node).await? else {
+            let Some(evidence) = target.common.reader.evidence(&target.node).await? else {
                 return Ok(());
             };
             if evidence.attempt().is_none_or(|it| it.id != id) {

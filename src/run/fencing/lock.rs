@@ -19,8 +19,7 @@ impl FencingTarget<'_> {
     /// Whose lock the node has. The caller holds it by a lease that has not expired, by a hold, or by the
     /// `with` that this runs under. That of `with` only counts if the lock id is the same.
     pub(crate) fn lock(&self, lease: Option<&NodeLease>) -> Lock {
-        let is_callers =
-            |lease: &NodeLease| self.is_of_outer(lease) || self.session.locks.is_own(lease);
+        let is_callers = |lease: &NodeLease| self.is_of_outer(lease) || self.locks().is_own(lease);
         Lock::of(lease, self.now(), is_callers)
     }
 
@@ -40,7 +39,8 @@ impl FencingTarget<'_> {
     }
 
     fn is_of_outer(&self, lease: &NodeLease) -> bool {
-        is_held_by(lease, self.outer) && is_acquired_by(lease, &self.node, self.inherited)
+        is_held_by(lease, self.common.outer)
+            && is_acquired_by(lease, &self.node, self.common.inherited.as_ref())
     }
 
     /// Checks, before anybody is asked, that the server would accept the hold.
@@ -52,10 +52,11 @@ impl FencingTarget<'_> {
         reason: String,
         ticket: Option<&str>,
     ) -> Result<(), Failure> {
-        let locks = self.session.locks.in_dry_run();
+        let locks = self.locks().in_dry_run();
         let options = hold_options(reason, ticket);
         let holding = locks.hold_seen(&self.node, &options, None, None);
-        self.interrupt
+        self.common
+            .interrupt
             .or(async { Ok(holding.await.map(drop)?) })
             .await
     }
@@ -70,7 +71,7 @@ impl FencingTarget<'_> {
         ticket: Option<&str>,
     ) -> Result<Change, Failure> {
         let options = hold_options(reason, ticket);
-        let locks = &self.session.locks;
+        let locks = self.locks();
         let change = self
             .write_lock(locks.hold_seen(&self.node, &options, None, None))
             .await
@@ -78,7 +79,7 @@ impl FencingTarget<'_> {
                 Failure::Lock(Error::NodeNotFound(_)) => self.missing(),
                 failure => self.if_unknown(FencingWrite::Hold, failure),
             })?;
-        let terminal = self.session.terminal;
+        let terminal = self.terminal();
         let mut side_effects = SideEffects::default();
         side_effects.add(&change);
         side_effects.print(terminal, self.suffix());
@@ -89,7 +90,7 @@ impl FencingTarget<'_> {
     /// The hold of a fencing, if it is the caller's.
     pub(crate) fn own_hold<'l>(&self, observed: &'l Observed) -> Option<&'l NodeLease> {
         let lease = observed.lease.as_ref();
-        lease.filter(|lease| is_of_fencing(lease, self.now()) && self.session.locks.is_own(lease))
+        lease.filter(|lease| is_of_fencing(lease, self.now()) && self.locks().is_own(lease))
     }
 
     /// Labels the Node of this hold, unless it is labeled already, and cordons it if `cordon` is set. Reports why if that
@@ -102,8 +103,9 @@ impl FencingTarget<'_> {
             cordon,
             ..Protection::LABEL
         };
-        let labeling = self.session.set_held_label(hold, &wanted);
-        self.interrupt
+        let labeling = self.common.session.set_held_label(hold, &wanted);
+        self.common
+            .interrupt
             .with_grace(async { Ok(labeling.await) })
             .await?;
         Ok(())
@@ -116,14 +118,14 @@ impl FencingTarget<'_> {
     /// If it was replaced by another lock, if it can't be written, or if the result is unknown.
     pub(crate) async fn unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
         let stays = self.remove_label(Some(lease)).await?;
-        let locks = &self.session.locks;
+        let locks = self.locks();
         let change = self
             .write_lock(locks.unhold_seen(&self.node, Some(lease), None))
             .await
             .map_err(|failure| self.if_unknown(FencingWrite::EndHold, failure))?;
-        self.session.report_stays(&self.node, stays);
+        self.common.session.report_stays(&self.node, stays);
         let is_ended = change.done == Done::Released;
-        let terminal = self.session.terminal;
+        let terminal = self.terminal();
         terminal.remark(words::end_of_hold(&self.node, is_ended) + self.suffix());
         Ok(())
     }
@@ -134,7 +136,7 @@ impl FencingTarget<'_> {
     /// If the Node can't be read or written, or that the command was interrupted.
     pub(crate) async fn remove_lost_label(&self) -> Result<(), Failure> {
         let stays = self.remove_label(None).await?;
-        self.session.report_stays(&self.node, stays);
+        self.common.session.report_stays(&self.node, stays);
         Ok(())
     }
 
@@ -146,8 +148,9 @@ impl FencingTarget<'_> {
         if self.is_dry_run() {
             return Ok(None);
         }
-        let removing = self.session.remove_held_label(&self.node, ending);
-        self.interrupt
+        let removing = self.common.session.remove_held_label(&self.node, ending);
+        self.common
+            .interrupt
             .with_grace(async { Ok(removing.await?) })
             .await
     }
@@ -177,9 +180,13 @@ impl FencingTarget<'_> {
         &self,
         write: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Failure> {
-        let written = self.interrupt.with_grace(async { Ok(write.await?) }).await;
+        let written = self
+            .common
+            .interrupt
+            .with_grace(async { Ok(write.await?) })
+            .await;
         match written {
-            Err(Failure::Interrupted) if self.session.locks.has_open_write(&self.node) => {
+            Err(Failure::Interrupted) if self.locks().has_open_write(&self.node) => {
                 Err(Failure::InterruptedWrite {
                     node: self.node.clone(),
                 })
@@ -194,13 +201,14 @@ impl FencingTarget<'_> {
         if lease.is_none_or(|lease| lease.is_fenced() == fenced) || self.is_dry_run() {
             return;
         }
-        let marking = self.session.locks.mark_fenced(&self.node, fenced);
+        let marking = self.locks().mark_fenced(&self.node, fenced);
         if let Err(failure) = self
+            .common
             .interrupt
             .with_grace(async { Ok(marking.await?) })
             .await
         {
-            let terminal = self.session.terminal;
+            let terminal = self.terminal();
             terminal.warn(words::not_marked(&self.node, fenced, &failure));
         }
     }
@@ -216,7 +224,7 @@ impl FencingTarget<'_> {
         let needed = limit + GRACE;
         let left = lease.and_then(|lease| {
             let left = lease.state(now).left_at_least(now)?;
-            let is_renewed = is_acquired_by(lease, &self.node, self.inherited);
+            let is_renewed = is_acquired_by(lease, &self.node, self.common.inherited.as_ref());
             (left < needed.into() && !is_renewed).then_some(left)
         });
         match left {

@@ -8,7 +8,7 @@ use futures::future::join;
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::{BootInstant, Now, Span};
-use maintenance_lease::{ApiError, DryRun, Error, NodeEvent, NodeLease, Right};
+use maintenance_lease::{ApiError, DryRun, Error, Maintenance, NodeEvent, NodeLease, Right};
 use pod_safety::Known;
 use pod_safety::cluster::{Evidence, Reader};
 use pod_safety::facts::Zone;
@@ -28,6 +28,7 @@ use crate::run::interruption::{Interruption, exit_at_interrupt};
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 use crate::run::variables::HOLDER;
+use crate::ui::Terminal;
 use crate::words::change::dry_run_suffix;
 use crate::words::fencing::watching;
 use crate::words::hint_command::Program;
@@ -42,24 +43,18 @@ pub(crate) struct FencingSession<'a> {
     pub(crate) interrupt: Interruption,
     write: &'a WriteArgs,
     format: Format,
-    outer: Option<&'a str>,
-    inherited: Option<LockIds>,
-    path: Option<&'a OsStr>,
+    /// The holder and the lock ids of the `with` that this runs under.
+    pub(super) outer: Option<&'a str>,
+    pub(super) inherited: Option<LockIds>,
+    /// The value of `PATH`.
+    pub(super) path: Option<&'a OsStr>,
 }
 
 /// A node to fence or unfence.
 pub(crate) struct FencingTarget<'a> {
-    pub(crate) session: &'a Session<'a>,
+    /// What all nodes of the command share.
+    pub(crate) common: &'a FencingSession<'a>,
     pub(crate) node: String,
-    pub(crate) reader: Reader,
-    write: &'a WriteArgs,
-    format: Format,
-    /// The holder and the lock ids of the `with` that this runs under.
-    pub(super) outer: Option<&'a str>,
-    pub(super) inherited: Option<&'a LockIds>,
-    /// The value of `PATH`.
-    pub(super) path: Option<&'a OsStr>,
-    pub(crate) interrupt: &'a Interruption,
     /// Whether the Node was read successfully.
     is_seen: Cell<bool>,
 }
@@ -73,7 +68,9 @@ pub(crate) struct Ended {
 /// The state of a node, as read.
 #[derive(Clone, Debug)]
 pub(crate) struct Observed {
-    /// The time before the first read. Other reads may take long, and must not make the heartbeat look
+    /// When the first read began, by the boot clock.
+    pub(crate) begun: BootInstant,
+    /// The same as the server's time. Other reads may take long, and must not make the heartbeat look
     /// older than it was.
     pub(crate) at: Now,
     pub(crate) evidence: Evidence,
@@ -110,15 +107,8 @@ impl<'a> FencingSession<'a> {
     /// One of its nodes.
     pub(crate) fn target(&'a self, node: String) -> FencingTarget<'a> {
         FencingTarget {
-            session: &self.session,
+            common: self,
             node,
-            reader: self.reader.clone(),
-            write: self.write,
-            format: self.format,
-            outer: self.outer,
-            inherited: self.inherited.as_ref(),
-            path: self.path,
-            interrupt: &self.interrupt,
             is_seen: Cell::new(false),
         }
     }
@@ -135,7 +125,7 @@ impl<'a> FencingSession<'a> {
         }
     }
 
-    fn is_dry_run(&self) -> bool {
+    pub(crate) fn is_dry_run(&self) -> bool {
         self.write.dry_run != DryRun::None
     }
 
@@ -172,13 +162,21 @@ impl FencingTarget<'_> {
         Ended { result, outcome }
     }
 
+    pub(crate) fn terminal(&self) -> &Terminal {
+        self.common.session.terminal
+    }
+
+    pub(crate) fn locks(&self) -> &Maintenance {
+        &self.common.session.locks
+    }
+
     /// The program in hints.
     pub(crate) fn program(&self) -> &Program {
-        self.session.program
+        self.common.session.program
     }
 
     pub(crate) fn now(&self) -> Now {
-        self.reader.now()
+        self.common.reader.now()
     }
 
     /// The server's time at `begun`, computed from later answers. Before the first answer only the local
@@ -188,18 +186,18 @@ impl FencingTarget<'_> {
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
-        self.write.dry_run != DryRun::None
+        self.common.is_dry_run()
     }
 
     /// The suffix of messages in a dry run.
     pub(crate) fn suffix(&self) -> &'static str {
-        dry_run_suffix(self.write.dry_run)
+        dry_run_suffix(self.common.write.dry_run)
     }
 
     /// Prints a result for people.
     pub(crate) fn result(&self, line: &str) {
-        if self.format.is_for_people() {
-            self.session.terminal.result(line);
+        if self.common.format.is_for_people() {
+            self.terminal().result(line);
         }
     }
 
@@ -210,8 +208,8 @@ impl FencingTarget<'_> {
     pub(crate) async fn observed(&self) -> Result<Observed, Failure> {
         let begun = Machine.boot();
         let looking = async {
-            let seeing = self.session.locks.read(&self.node, false);
-            let (evidence, seen) = join(self.reader.evidence(&self.node), seeing).await;
+            let seeing = self.locks().read(&self.node, false);
+            let (evidence, seen) = join(self.common.reader.evidence(&self.node), seeing).await;
             let evidence = evidence
                 .map_err(|error| Right::on_nodes("get").explain(error))?
                 .ok_or_else(|| self.missing())?;
@@ -219,12 +217,13 @@ impl FencingTarget<'_> {
             let lease = seen?.lease;
             let at = self.at(begun);
             Ok(Observed {
+                begun,
                 at,
                 evidence,
                 lease,
             })
         };
-        self.interrupt.or(looking).await
+        self.common.interrupt.or(looking).await
     }
 
     /// Watches the heartbeat in `observed` for a change, if it is doubtful: a live kubelet may have a wrong
@@ -236,10 +235,13 @@ impl FencingTarget<'_> {
         let Some(heartbeat) = observed.evidence.state.to_watch(observed.at) else {
             return Ok(false);
         };
-        let terminal = self.session.terminal;
+        let terminal = self.terminal();
         terminal.remark(watching(&self.node, heartbeat));
-        let watching = self.reader.heartbeat_changes(&self.node, heartbeat);
-        self.interrupt.or(async { Ok(watching.await?) }).await?;
+        let watching = self.common.reader.heartbeat_changes(&self.node, heartbeat);
+        self.common
+            .interrupt
+            .or(async { Ok(watching.await?) })
+            .await?;
         Ok(true)
     }
 
@@ -248,8 +250,8 @@ impl FencingTarget<'_> {
     /// # Errors
     /// If they can't be read, or if it was interrupted.
     pub(crate) async fn pods(&self) -> Result<Vec<Pod>, Failure> {
-        let reading = self.reader.pods_of_node(&self.node);
-        self.interrupt.or(async { Ok(reading.await?) }).await
+        let reading = self.common.reader.pods_of_node(&self.node);
+        self.common.interrupt.or(async { Ok(reading.await?) }).await
     }
 
     /// The failure for a missing Node. If it existed before, no similar names are suggested.
@@ -263,7 +265,7 @@ impl FencingTarget<'_> {
 
     /// How many nodes of its zone are unreachable, including itself, and of others.
     pub(crate) async fn zone(&self, observed: &Observed) -> Known<Zone> {
-        self.reader.zone(&self.node, observed.at).await
+        self.common.reader.zone(&self.node, observed.at).await
     }
 
     /// Checks, before a hook is run, that the server would accept a patch of the Node: without that right,
@@ -278,10 +280,13 @@ impl FencingTarget<'_> {
         patch: &Value,
         tries: &mut Attempts,
     ) -> Result<bool, Failure> {
-        let manager = &self.write.field_manager;
-        let patching = self.reader.patch_node(&self.node, patch, manager, true);
+        let manager = &self.common.write.field_manager;
+        let patching = self
+            .common
+            .reader
+            .patch_node(&self.node, patch, manager, true);
         let patching = async { Ok(patching.await) };
-        let answer = self.interrupt.or(patching).await?;
+        let answer = self.common.interrupt.or(patching).await?;
         let answer = answer.map(drop);
         let is_answered = matches!(
             answer,
@@ -324,16 +329,17 @@ impl FencingTarget<'_> {
         patch: &Value,
         tries: &mut Attempts,
     ) -> Result<(Written, Option<Value>), Failure> {
-        if self.write.dry_run == DryRun::Client {
+        if self.common.write.dry_run == DryRun::Client {
             return Ok((Written::Yes, None));
         }
-        let is_dry_run = self.write.dry_run == DryRun::Server;
-        let manager = &self.write.field_manager;
+        let is_dry_run = self.common.write.dry_run == DryRun::Server;
+        let manager = &self.common.write.field_manager;
         let patching = self
+            .common
             .reader
             .patch_node(&self.node, patch, manager, is_dry_run);
         let patching = async { Ok(patching.await) };
-        match self.interrupt.with_grace(patching).await {
+        match self.common.interrupt.with_grace(patching).await {
             Ok(Ok(node)) => Ok((Written::Yes, Some(node))),
             Ok(Err(error)) => Ok((tries.judge(patch, Err(error))?, None)),
             Err(_) => Ok((Written::Unknown, None)),
@@ -355,7 +361,7 @@ impl FencingTarget<'_> {
             message,
             warning,
         };
-        events::post(self.session, vec![event]).await;
+        events::post(&self.common.session, vec![event]).await;
     }
 }
 

@@ -47,7 +47,7 @@ impl Timeout {
         line: &str,
     ) -> Result<(), Failure> {
         let line = with_elapsed(line, self.elapsed());
-        target.session.terminal.live(line);
+        target.terminal().live(line);
         self.pause(target).await
     }
 
@@ -60,7 +60,7 @@ impl Timeout {
             tokio::time::sleep(PERIOD.min(self.remaining())).await;
             Ok(())
         };
-        target.interrupt.or(pause).await
+        target.common.interrupt.or(pause).await
     }
 
     /// The result of `read`, after retries. Each failure is reported once.
@@ -87,7 +87,7 @@ impl Timeout {
     pub(crate) fn report(&mut self, target: &FencingTarget<'_>, failure: &Failure) {
         let failure = failure.to_string();
         if self.reported.as_ref() != Some(&failure) {
-            target.session.terminal.warn(unread(&target.node, &failure));
+            target.terminal().warn(unread(&target.node, &failure));
             self.reported = Some(failure);
         }
     }
