@@ -2,6 +2,7 @@
 
 mod fencing;
 mod input;
+pub(crate) mod lock_state;
 mod protection;
 mod value;
 
@@ -21,10 +22,9 @@ use pod_safety::report::DeletionTarget;
 use connect::ConnectError;
 use http::StatusCode;
 
-use crate::lock_state::LockState;
-
 pub(crate) use self::fencing::{FencingRefusal, FencingWrite, HookEnd, HookError};
 pub(crate) use self::input::InputError;
+use self::lock_state::LockState;
 pub(crate) use self::protection::{ManagementError, ProtectionError};
 pub(crate) use self::value::{Deprecated, InvalidValue};
 

@@ -9,18 +9,11 @@ mod commands;
 mod completion;
 mod error;
 mod exit;
-mod findings;
-mod holder;
-mod lock_state;
 mod object;
 mod output;
-mod platform;
 mod run;
-mod signals;
-mod stuck_code;
 mod text;
 mod ui;
-mod usage_errors;
 mod words;
 
 use std::ffi::OsString;
@@ -32,6 +25,7 @@ use connect::Environment;
 
 use crate::app::Cli;
 use crate::args::deprecated;
+use crate::args::usage_errors::{self, CommandLine};
 use crate::completion::Question;
 use crate::exit::Code;
 use crate::run::session::Start;
@@ -51,10 +45,14 @@ fn main() -> ExitCode {
         Terminal::default().bytes(&question.answer(Cli::command));
         return ExitCode::SUCCESS;
     }
+    let line = CommandLine {
+        words: &arguments,
+        commands: Cli::command,
+    };
     let code = match parse(&arguments) {
         Ok((cli, matches)) => {
-            if let Some(lines) = usage_errors::of_detached_value(&arguments) {
-                return ExitCode::from(report_usage(lines, &arguments).number());
+            if let Some(lines) = line.of_detached_value() {
+                return ExitCode::from(report_usage(lines, line).number());
             }
             let terminal = Terminal::new(cli.quiet);
             for name in deprecated::names(&matches, &cli.connection.token, &environment) {
@@ -72,7 +70,7 @@ fn main() -> ExitCode {
                 },
             )
         }
-        Err(error) => say_usage(&usage_errors::escape_context(error), &arguments),
+        Err(error) => say_usage(&usage_errors::escape_context(error), line),
     };
     ExitCode::from(code.number())
 }
@@ -94,7 +92,7 @@ fn parse(line: &[OsString]) -> Result<(Cli, ArgMatches), clap::Error> {
 }
 
 /// Prints help to stdout, and problems with the arguments to stderr.
-fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
+fn say_usage(error: &clap::Error, line: CommandLine<'_>) -> Code {
     let terminal = Terminal::default();
     let help = match error.kind() {
         // As kubectl does.
@@ -105,19 +103,18 @@ fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
         terminal.data(help.ansi().to_string().trim_end());
         return terminal.code(Code::DONE);
     }
-    let code = usage_errors::code(line);
-    let lines = match code == Code::WRAPPER {
-        true => usage_errors::of_with(error, line),
+    let lines = match line.code() == Code::WRAPPER {
+        true => line.of_with(error),
         false => None,
     };
-    let lines = lines.or_else(|| usage_errors::of_command(error, line));
-    let lines = lines.unwrap_or_else(|| usage_errors::of_parser(error, line));
+    let lines = lines.or_else(|| line.of_command(error));
+    let lines = lines.unwrap_or_else(|| line.of_parser(error));
     report_usage(lines, line)
 }
 
-fn report_usage((message, hint): (String, String), line: &[OsString]) -> Code {
+fn report_usage((message, hint): (String, String), line: CommandLine<'_>) -> Code {
     let terminal = Terminal::default();
     terminal.error(&message);
     terminal.hint(hint);
-    usage_errors::code(line)
+    line.code()
 }

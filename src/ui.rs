@@ -14,6 +14,7 @@ use std::io::{BufWriter, ErrorKind, IsTerminal, Read, Write};
 use anstyle::{AnsiColor, Style};
 use connect::names_its_source;
 use dialoguer::Input;
+use platform::{TerminalModes, discard_typed, has_escape_sequences, is_dumb, termination};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::error::{Failure, Unconfirmed};
@@ -22,8 +23,6 @@ use crate::output::data::Data;
 use crate::output::format::Format;
 use crate::output::print;
 use crate::output::status::{Line, Rows};
-use crate::platform::{TerminalModes, discard_typed, has_escape_sequences, is_dumb};
-use crate::signals::termination;
 use crate::text::hanging;
 use crate::words::failure::{NO_TEXT, unwritten};
 

@@ -5,9 +5,9 @@ use maintenance_lease::protocol::identity::{self, InvalidIdentity};
 
 use connect::{ApiUser, Environment};
 
-use crate::holder::{Holder, HolderSource};
-use crate::platform::account;
 use crate::words::hint_command::HEADING;
+use crate::words::holder::{Holder, HolderSource};
+use platform::account;
 
 const HOLDER: &str = "KUBECTL_MAINT_HOLDER";
 

@@ -16,5 +16,6 @@ pub(crate) mod status;
 pub(crate) mod take_expired;
 pub(crate) mod token;
 pub(crate) mod until;
+pub(crate) mod usage_errors;
 pub(crate) mod wait;
 pub(crate) mod write;

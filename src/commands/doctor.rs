@@ -6,6 +6,7 @@ mod metrics;
 mod nodes;
 mod other_locks;
 mod policies;
+mod unread;
 
 use clap::Args;
 use futures::future::join_all;
@@ -15,15 +16,16 @@ use pod_safety::{Known, Why};
 
 use self::leases::Leases;
 use self::policies::InForce;
+use self::unread::unread;
 use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::args::protect::ManagementArgs;
 use crate::error::Failure;
 use crate::exit::Code;
-use crate::findings::{Check, Finding, Source};
 use crate::output::checkup::{self, Checkup, CheckupList};
 use crate::output::notice::Notice;
 use crate::run::session::{Session, Start};
 use crate::run::webhook;
+use crate::words::doctor::finding::{Check, Finding, Source};
 
 /// Check the clock, your rights and the policies
 ///
@@ -117,7 +119,7 @@ async fn locks(
     let all = match session.locks.any_leases(scope).await {
         Ok(all) => all,
         Err(error) => {
-            let unread = Finding::unread(Source::Leases, &error.into());
+            let unread = unread(Source::Leases, &error.into());
             found.push((Check::Leases, unread));
             return Vec::new();
         }
@@ -127,7 +129,7 @@ async fn locks(
     let (nodes, with_machine) = match nodes {
         Ok(read) => read,
         Err(failure) => {
-            let unread = Finding::unread(Source::Nodes, &failure);
+            let unread = unread(Source::Nodes, &failure);
             found.push((Check::HeldLabels, unread));
             return Vec::new();
         }
@@ -166,7 +168,7 @@ async fn user(session: &Session<'_>) -> Finding {
             api_user: user.username.unwrap_or_default(),
             holder: session.locks.identity().to_owned(),
         },
-        Err(error) => Finding::unread(Source::User, &error.into()),
+        Err(error) => unread(Source::User, &error.into()),
     }
 }
 
@@ -227,6 +229,6 @@ async fn namespace(session: &Session<'_>) -> Finding {
         }
         Ok(Some(_)) => Finding::Namespace,
         Ok(None) => Finding::NamespaceMissing,
-        Err(error) => Finding::unread(Source::Namespaces, &error.into()),
+        Err(error) => unread(Source::Namespaces, &error.into()),
     }
 }

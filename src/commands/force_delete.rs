@@ -22,8 +22,8 @@ use self::context::Run;
 use self::targets::Targets;
 use crate::error::{Failure, InputError};
 use crate::exit::Code;
-use crate::holder::HoldingCommand;
 use crate::run::session::Start;
+use crate::words::holder::HoldingCommand;
 
 pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let targets = Targets::of(args)?;

@@ -1,14 +1,15 @@
 //! `reference`: the whole help in one page, for docs/cli.md and for packagers. Not in the list of commands.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, Command};
 
 use crate::error::Failure;
 use crate::exit::Code;
-use crate::output::{print, reference, schema};
+use crate::output::{print, schema};
 use crate::run::session::Start;
+use crate::words::hint_command::HEADING;
 
 /// Print the reference of all commands and flags as Markdown
 #[derive(Args, Clone, Debug)]
@@ -38,23 +39,50 @@ pub(crate) fn run(
     match &args.man {
         None => start
             .terminal
-            .data(reference::markdown(&command).trim_end()),
-        Some(directory) => pages(&command, directory)
+            .data(help_pages::markdown(&command, HEADING).trim_end()),
+        Some(directory) => help_pages::write_man_pages(&command, HEADING, directory)
             .with_context(|| format!("man pages in {}", directory.display()))?,
     }
     Ok(Code::DONE)
 }
 
-/// Writes the page of the command and one page for each listed verb.
-fn pages(command: &Command, directory: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(directory)?;
-    for page in std::iter::once(command).chain(reference::verbs(command)) {
-        let page = reference::for_man(page.clone());
-        // Without a date, every build makes the same pages.
-        let page = clap_mangen::Man::new(page)
-            .date("")
-            .manual("kubectl plugins");
-        page.generate_to(directory)?;
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+    use help_pages::{markdown, verbs};
+
+    use super::*;
+    use crate::app::Cli;
+
+    #[test]
+    fn every_verb_and_every_flag_that_is_not_hidden_is_on_the_page() {
+        let mut command = Cli::command().bin_name("kubectl maint");
+        command.build();
+        let page = markdown(&command, HEADING);
+        let all = verbs(&command).chain([&command]);
+        for arg in all.flat_map(Command::get_arguments) {
+            if let Some(long) = arg.get_long().filter(|_| !arg.is_hide_set())
+                && !matches!(long, "help" | "version")
+            {
+                assert!(page.contains(&format!("`--{long}")), "--{long}");
+            }
+        }
+        for verb in verbs(&command) {
+            let heading = format!("\n## {}\n", verb.get_name());
+            assert_eq!(page.matches(&heading).count(), 1, "{heading}");
+        }
+        assert!(!page.contains("reference"), "hidden");
     }
-    Ok(())
+
+    #[test]
+    fn flags_of_every_verb_stand_there_once() {
+        let mut command = Cli::command().bin_name("kubectl maint");
+        command.build();
+        assert_eq!(
+            markdown(&command, HEADING)
+                .matches("`--kubeconfig FILE`")
+                .count(),
+            1
+        );
+    }
 }

@@ -24,7 +24,6 @@ use self::locking::Locking;
 use self::messages::Messages;
 use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
-use crate::holder::HoldingCommand;
 use crate::run::events::Announcements;
 use crate::run::held_label::must_be_protected;
 use crate::run::lock_command::LockCommand;
@@ -32,9 +31,10 @@ use crate::run::session::{Session, Start};
 use crate::run::side_effects::SideEffects;
 use crate::run::variables::HOLDER;
 use crate::run::{problems, program};
-use crate::signals::termination;
 use crate::words::change::dry_run_suffix;
+use crate::words::holder::HoldingCommand;
 use crate::words::with::{NOT_RUN, With};
+use platform::termination;
 
 pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let codes = Codes::new(args);

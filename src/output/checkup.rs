@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::data::{ApiVersion, List, ListEntry, kind};
 use super::table::with_words;
-use crate::findings::{Check, Finding, Level};
 use crate::words::doctor;
+use crate::words::doctor::finding::{Check, Finding, Level};
 use crate::words::hint_command::Program;
 
 /// The results of all checks.

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, Data, kind};
-use crate::holder::{Holder, HolderSource};
 use crate::text::escape;
+use crate::words::holder::{Holder, HolderSource};
 use crate::words::holder_name::{EARLIER_HOLDER, WITH_HOLDER, source};
 
 /// The caller.

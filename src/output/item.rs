@@ -15,7 +15,7 @@ use super::fencing::{FencingRecord, RunningHook};
 use super::item_error::ItemError;
 use super::other_tool::OtherTool;
 use crate::error::Failure;
-use crate::lock_state::LockState;
+use crate::error::lock_state::LockState;
 use crate::words::cells::last_reason;
 use crate::words::fencing_annotations::FencingAnnotations;
 use crate::words::health;

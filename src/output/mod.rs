@@ -17,7 +17,6 @@ mod other_tool;
 mod outcome;
 pub(crate) mod pods;
 pub(crate) mod print;
-pub(crate) mod reference;
 pub(crate) mod safety;
 pub(crate) mod schema;
 pub(crate) mod status;

@@ -3,14 +3,13 @@
 use maintenance_lease::protocol::Now;
 use pod_safety::facts::Obstacle;
 use pod_safety::outcome::Outcome;
-use pod_safety::why as safety;
+use pod_safety::why::{self as safety, StuckCode, StuckState};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, List, ListEntry, Time, kind};
 use super::table::{GAP, with_words};
 use crate::object::{Kind, Object};
-use crate::stuck_code::{StuckCode, StuckState};
 use crate::text::hanging;
 use crate::words::fencing::obstacle_sentence;
 use crate::words::hint_command::Program;

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::background;
 use crate::error::Failure;
 use crate::exit::Code;
-use crate::signals::termination;
+use platform::termination;
 
 /// How long work in progress may still take after Ctrl-C.
 pub(crate) const LAST_CHANCE: Duration = Duration::from_secs(2);

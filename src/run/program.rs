@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::is_separator;
 
 use crate::error::ProgramError;
-use crate::platform::is_executable;
+use platform::is_executable;
 
 /// Where to look for programs if `PATH` is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";

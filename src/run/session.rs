@@ -20,13 +20,13 @@ use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::default_holder::HolderArgs;
 use crate::args::write::WriteArgs;
 use crate::error::{Failure, InputError, Verb};
-use crate::signals::termination;
 use crate::ui::Terminal;
 use crate::words::change;
 use crate::words::hint_command::Program;
 use crate::words::other_tools::sentence;
 use crate::words::request::RequestContext;
 use crate::words::session as words;
+use platform::termination;
 
 /// After this time without a result, a line says that requests are slow.
 pub(super) const SLOW: Duration = Duration::from_secs(5);

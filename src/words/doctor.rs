@@ -1,15 +1,17 @@
 //! What `doctor` finds, and what to do about it.
 
+pub(crate) mod finding;
+
 use maintenance_lease::{MEDIK8S_LEASES, NAMESPACE};
 use pod_safety::words::age;
 use policies::{Enforcement, Mode};
 
+use self::finding::{Finding, KURED_LOCK, Level, Source};
 use super::fencing::count;
 use super::hint_command::{NAME, Program};
 use super::missing_right;
 use super::session::clocks;
 use super::verb::first;
-use crate::findings::{Finding, KURED_LOCK, Level, Source};
 use crate::text::escape;
 
 /// The annotation of the audit log on requests that break a rule.

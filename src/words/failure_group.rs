@@ -14,9 +14,9 @@ use super::refusal::{self, FLAGS};
 use super::request::RequestContext;
 use super::time::clock;
 use super::verb::first;
+use crate::error::lock_state::LockState;
 use crate::error::{Failure, Obstacle, Verb};
-use crate::holder::{HoldingCommand, person};
-use crate::lock_state::LockState;
+use crate::words::holder::{HoldingCommand, person};
 
 /// How many names are listed.
 const LISTED: usize = 5;

@@ -3,8 +3,8 @@
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity;
 
-use crate::holder::{self, HolderSource, HoldingCommand};
 use crate::text::escape;
+use crate::words::holder::{self, HolderSource, HoldingCommand};
 
 /// Where the caller's identity comes from, and how to choose another. `by_flag`: if it was set, that was by the flag.
 pub(crate) fn source(source: HolderSource, by_flag: bool) -> &'static str {

@@ -6,8 +6,8 @@ use pod_safety::words::age;
 
 use super::state::{UNREADABLE_TIME, flag_words};
 use super::time::{clock, remaining};
-use crate::holder::HoldingCommand;
 use crate::text::escape;
+use crate::words::holder::HoldingCommand;
 
 /// The reason, and in parentheses since when and until when. The reason comes first, because people look
 /// for it first.

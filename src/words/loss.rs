@@ -8,10 +8,10 @@ use under_lease::Stage;
 use super::holder_name::{named, of_node, person};
 use super::lock::{about, why};
 use super::time::{clock, length};
-use crate::holder::HoldingCommand;
-use crate::platform::KILL;
 use crate::text::escape;
 use crate::words::hint_command::Program;
+use crate::words::holder::HoldingCommand;
+use platform::KILL;
 
 /// The two lines, the second without its `hint:`. `before` is the Lease as last held, and `stage` the
 /// progress of the command when the loss was noticed.

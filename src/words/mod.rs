@@ -15,6 +15,7 @@ pub(crate) mod force_deletion;
 pub(crate) mod health;
 pub(crate) mod hint_command;
 pub(crate) mod history;
+pub(crate) mod holder;
 pub(crate) mod holder_name;
 pub(crate) mod input;
 pub(crate) mod leases;

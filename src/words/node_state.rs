@@ -8,7 +8,7 @@ use maintenance_lease::{Blocked, NodeLease, Refused};
 use super::holder_name::person;
 use super::lock::about;
 use super::waiting::{self, SetWait};
-use crate::lock_state::LockState;
+use crate::error::lock_state::LockState;
 
 /// The most nodes that are listed one by one.
 const MOST: usize = 10;

@@ -15,10 +15,10 @@ use super::request::RequestContext;
 use super::state::node_problem;
 use super::time::{clock, length, longest_lock, remaining};
 use crate::error::Verb;
-use crate::holder::HoldingCommand;
-use crate::lock_state::LockState;
+use crate::error::lock_state::LockState;
 use crate::text::{escape, for_shell};
 use crate::words::hint_command::{MANY, NO_REASON, Program};
+use crate::words::holder::HoldingCommand;
 
 /// The two lines, the second without its `hint:`.
 pub(crate) fn lines(refused: &Refused, request: RequestContext<'_>) -> (String, String) {

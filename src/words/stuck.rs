@@ -3,12 +3,11 @@
 use maintenance_lease::protocol::Now;
 use pod_safety::node_health::Health;
 use pod_safety::stuck::{BlockedNamespace, Orphan, Stuck, StuckPod, StuckVolume};
-use pod_safety::why::{Blocked, Diagnosis, Reason, State};
+use pod_safety::why::{Blocked, Diagnosis, Reason, State, StuckCode};
 use pod_safety::words::{age, few};
 
 use super::fencing::count;
 use super::time::remaining;
-use crate::stuck_code::StuckCode;
 use crate::text::escape;
 
 /// The state of a pod and why it is stuck.

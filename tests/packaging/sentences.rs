@@ -2,9 +2,6 @@
 
 use crate::source::{literals, sources};
 
-/// It makes a page of the documentation.
-const REFERENCE: &str = "output/reference.rs";
-
 /// The beginnings of texts that have more than one word, and are no messages.
 const NO_MESSAGES: [&str; 18] = [
     // A shell command.
@@ -36,7 +33,7 @@ const NO_MESSAGES: [&str; 18] = [
 
 /// The functions whose texts may stay beside them: help is beside its flag, and `context` belongs to errors that
 /// no code distinguishes.
-const EXEMPT: [&str; 5] = ["help", "help_template", "manual", "context", "with_context"];
+const EXEMPT: [&str; 4] = ["help", "help_template", "context", "with_context"];
 
 /// The texts of more than one word in the files of these layers, at least `most` texts in all.
 fn sentences(layers: &[&str], most: usize) -> String {
@@ -45,7 +42,7 @@ fn sentences(layers: &[&str], most: usize) -> String {
     for (file, tokens) in sources() {
         let path = file.display().to_string();
         let is_in = |layer: &&str| path.starts_with(*layer);
-        if !layers.iter().any(is_in) || path == REFERENCE {
+        if !layers.iter().any(is_in) {
             continue;
         }
         let literals = literals(tokens);
@@ -65,7 +62,6 @@ fn sentences(layers: &[&str], most: usize) -> String {
 fn only_words_hold_sentences() {
     let found = sentences(
         &[
-            "usage_errors",
             "completion",
             "commands/",
             "run/",

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use maintenance_lease::{AnyLease, NodeLease};
 
 use super::policies::InForce;
-use crate::findings::{Finding, Source};
+use super::unread::unread;
 use crate::output::data::Time;
 use crate::output::notice::{Event, Notice};
 use crate::run::session::Session;
 use crate::run::webhook;
+use crate::words::doctor::finding::{Finding, Source};
 use crate::words::holder_name::person;
 use crate::words::webhook::overdue_hold;
 
@@ -34,7 +35,7 @@ pub(super) async fn check(
     }
     for lease in untracked {
         if let Err(error) = session.locks.restore_managed_fields(lease).await {
-            return Finding::unread(Source::RepairedLeases, &error.into());
+            return unread(Source::RepairedLeases, &error.into());
         }
     }
     Finding::Repaired(nodes)

@@ -7,8 +7,8 @@ use other_tools::{
 
 use super::leases::Leases;
 use crate::error::ProtectionError;
-use crate::findings::Finding;
 use crate::run::session::Session;
+use crate::words::doctor::finding::Finding;
 use crate::words::machine::of_node;
 
 /// A Node with a Machine.

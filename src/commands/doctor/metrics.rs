@@ -2,9 +2,10 @@
 
 use http::Request;
 
-use crate::findings::{Finding, Source};
+use super::unread::unread;
 use crate::run::interruption::in_time;
 use crate::run::session::Session;
+use crate::words::doctor::finding::{Finding, Source};
 
 /// The status code of a missing right.
 const FORBIDDEN: u16 = 403;
@@ -18,7 +19,7 @@ pub(super) async fn read(session: &Session<'_>) -> Result<String, Finding> {
         Ok(client.request_text(request).await)
     };
     let read = in_time(session.connection.request_timeout, reading).await;
-    let read = read.map_err(|failure| Finding::unread(Source::Metrics, &failure))?;
+    let read = read.map_err(|failure| unread(Source::Metrics, &failure))?;
     read.map_err(|error| Finding::Unread {
         what: Source::Metrics,
         is_forbidden: matches!(&error, kube::Error::Api(status) if status.code == FORBIDDEN),

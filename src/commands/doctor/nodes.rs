@@ -11,8 +11,8 @@ use pod_safety::cluster::Reader;
 use super::leases::Leases;
 use super::machines::WithMachine;
 use crate::error::Failure;
-use crate::findings::Finding;
 use crate::run::session::Session;
+use crate::words::doctor::finding::Finding;
 
 /// The names of all Nodes, with what locks have set on them.
 type Nodes = HashMap<String, Option<KeysOnNode>>;

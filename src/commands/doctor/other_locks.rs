@@ -6,21 +6,21 @@ use maintenance_lease::{ApiError, MEDIK8S_LEASES};
 use other_tools::{kured_locks, lock_of_medik8s_lease, medik8s_finding};
 use pod_safety::cluster::Reader;
 
-use crate::findings::{Finding, KURED_LOCK, Source};
+use super::unread::unread;
 use crate::run::session::Session;
+use crate::words::doctor::finding::{Finding, KURED_LOCK, Source};
 
 /// Who holds them, and for which nodes. Also the medik8s Leases that locks hold which have ended or expired.
 pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> Vec<Finding> {
     let of_kured = kured(reader).await;
-    let of_kured =
-        of_kured.unwrap_or_else(|error| Some(Finding::unread(Source::KuredLock, &error.into())));
+    let of_kured = of_kured.unwrap_or_else(|error| Some(unread(Source::KuredLock, &error.into())));
     let mut found: Vec<Finding> = of_kured.into_iter().collect();
     match medik8s(reader).await {
         Ok((held, of_locks)) => {
             found.extend((!held.is_empty()).then_some(Finding::Medik8sLeases(held)));
             found.extend(left_over(session, of_locks, fix).await);
         }
-        Err(error) => found.push(Finding::unread(Source::Medik8sLeases, &error.into())),
+        Err(error) => found.push(unread(Source::Medik8sLeases, &error.into())),
     }
     if found.is_empty() {
         found.push(Finding::NoOtherLock);

@@ -7,8 +7,9 @@ use policies::{
 use serde_json::Value;
 
 use super::metrics;
-use crate::findings::{Check, Finding, Source};
+use super::unread::unread;
 use crate::run::session::Session;
+use crate::words::doctor::finding::{Check, Finding, Source};
 
 /// What the policies do.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,7 +41,7 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Finding
             return in_force;
         }
         Err(error) => {
-            let unread = Finding::unread(Source::Policies, &error.into());
+            let unread = unread(Source::Policies, &error.into());
             found.push((Check::Policies, unread));
             in_force.has_lease_policy = true;
             return in_force;

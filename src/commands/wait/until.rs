@@ -12,8 +12,8 @@ use maintenance_lease::{
 };
 use tokio::time::Instant;
 
+use crate::error::lock_state::LockState;
 use crate::error::{Failure, Obstacle, Verb};
-use crate::lock_state::LockState;
 use crate::output::error_code::ErrorCode;
 use crate::output::format::Format;
 use crate::output::item::Item;

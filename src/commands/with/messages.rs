@@ -7,10 +7,10 @@ use maintenance_lease::protocol::Now;
 use maintenance_lease::{HeldState, Lost, NodeLease};
 use under_lease::{Progress, Stage};
 
-use crate::platform::ENDS_STOPPED_COMMANDS;
 use crate::run::session::Session;
 use crate::ui::Terminal;
 use crate::words::{loss, with};
+use platform::ENDS_STOPPED_COMMANDS;
 
 /// Prints what the operator needs to know about the command.
 pub(super) struct Messages<'a> {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::entry::LeaseEntry;
-use crate::lock_state::LockState;
+use crate::error::lock_state::LockState;
 use crate::output::data::{self, ApiVersion, List, Term, Time, kind};
 use crate::words::leases::purpose_word;
 

@@ -9,7 +9,7 @@ use super::snapshot::Snapshot;
 use super::sort::sort;
 use crate::args::nodes::Selection;
 use crate::args::status::SortKey;
-use crate::lock_state::LockState;
+use crate::error::lock_state::LockState;
 use crate::words::status::LeftOut;
 
 /// Which nodes to show.

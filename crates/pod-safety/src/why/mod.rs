@@ -2,6 +2,7 @@
 
 pub mod budget;
 pub mod claim;
+mod code;
 pub mod finalizer;
 pub mod missing;
 pub mod namespace;
@@ -13,6 +14,7 @@ use maintenance_lease::protocol::Instant;
 
 pub use self::budget::Eviction;
 pub use self::claim::{ClaimEvidence, diagnose_claim};
+pub use self::code::{StuckCode, StuckState};
 pub use self::finalizer::Finalizer;
 pub use self::missing::{MissingEvidence, diagnose_missing};
 pub use self::namespace::{NamespaceEvidence, diagnose_namespace};

@@ -1,12 +1,10 @@
 //! What `doctor` finds, as data.
 
+use maintenance_lease::ClockWarning;
 use maintenance_lease::protocol::Span;
-use maintenance_lease::{ApiError, ClockWarning};
 use policies::Enforcement;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::error::Failure;
 
 /// The annotation of kured's DaemonSet that has its lock.
 pub(crate) const KURED_LOCK: &str = "weave.works/kured-node-lock";
@@ -172,15 +170,4 @@ pub(crate) enum Finding {
         is_forbidden: bool,
         error: String,
     },
-}
-
-impl Finding {
-    /// What could not be read, because of `failure`.
-    pub(crate) fn unread(what: Source, failure: &Failure) -> Self {
-        Self::Unread {
-            what,
-            is_forbidden: failure.api().is_some_and(ApiError::is_forbidden),
-            error: failure.to_string(),
-        }
-    }
 }

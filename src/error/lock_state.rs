@@ -1,4 +1,4 @@
-//! The state of a lock: in output, in filters, and as what a command waits for.
+//! The state of a lock: as what a command waits for, in filters, and in output.
 
 use clap::ValueEnum;
 use maintenance_lease::protocol::State;

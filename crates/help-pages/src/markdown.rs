@@ -2,29 +2,11 @@
 
 use clap::{Arg, Command};
 
-use crate::words::hint_command::HEADING;
+use crate::{is_shared, verbs};
 
-/// The commands that the help lists, in their order.
-pub(crate) fn verbs(command: &Command) -> impl Iterator<Item = &Command> {
-    command
-        .get_subcommands()
-        .filter(|verb| !verb.is_hide_set() && verb.get_name() != "help")
-}
-
-/// A command for a man page. A flag without a long help keeps its short help. Flags that all verbs share
-/// are only on the page of the program.
-pub(crate) fn for_man(command: Command) -> Command {
-    let is_verb = !command.has_subcommands();
-    command.mut_args(|arg| {
-        let hidden = arg.is_hide_set() || (is_verb && is_shared(&arg));
-        arg.hide(hidden)
-            .hide_short_help(false)
-            .hide_long_help(false)
-    })
-}
-
-/// The page, in Markdown.
-pub(crate) fn markdown(command: &Command) -> String {
+/// The page, in Markdown. The flags under the heading `shared` are those of all commands: they stand there once.
+#[must_use]
+pub fn markdown(command: &Command, shared: &str) -> String {
     let mut page = String::new();
     let program = command.get_bin_name().unwrap_or_default();
     page.push_str(&format!("# {program}\n\n"));
@@ -41,14 +23,14 @@ pub(crate) fn markdown(command: &Command) -> String {
     }
     page.push('\n');
     for verb in verbs(command) {
-        push_verb(&mut page, verb);
+        push_verb(&mut page, verb, shared);
     }
     page.push_str("## Connection flags\n\nEvery command accepts these flags.\n\n");
     push_flags(&mut page, command.get_arguments());
     page.trim_end().to_owned() + "\n"
 }
 
-fn push_verb(page: &mut String, verb: &Command) {
+fn push_verb(page: &mut String, verb: &Command, shared: &str) {
     page.push_str(&format!("## {}\n\n", verb.get_name()));
     push_prose(page, verb);
     let usage = verb.clone().render_usage().to_string();
@@ -69,7 +51,10 @@ fn push_verb(page: &mut String, verb: &Command) {
             push_shell(page, examples);
         }
     }
-    push_flags(page, verb.get_arguments().filter(|arg| !is_shared(arg)));
+    push_flags(
+        page,
+        verb.get_arguments().filter(|arg| !is_shared(arg, shared)),
+    );
 }
 
 fn push_prose(page: &mut String, command: &Command) {
@@ -162,10 +147,6 @@ fn meaning(arg: &Arg) -> String {
     text
 }
 
-fn is_shared(arg: &Arg) -> bool {
-    arg.get_help_heading() == Some(HEADING)
-}
-
 /// Text in a cell of a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
@@ -182,37 +163,7 @@ fn push_shell(page: &mut String, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
-    use crate::app::Cli;
-
-    #[test]
-    fn every_verb_and_every_flag_that_is_not_hidden_is_on_the_page() {
-        let mut command = Cli::command().bin_name("kubectl maint");
-        command.build();
-        let page = markdown(&command);
-        let all = verbs(&command).chain([&command]);
-        for arg in all.flat_map(Command::get_arguments) {
-            if let Some(long) = arg.get_long().filter(|_| !arg.is_hide_set())
-                && !matches!(long, "help" | "version")
-            {
-                assert!(page.contains(&format!("`--{long}")), "--{long}");
-            }
-        }
-        for verb in verbs(&command) {
-            let heading = format!("\n## {}\n", verb.get_name());
-            assert_eq!(page.matches(&heading).count(), 1, "{heading}");
-        }
-        assert!(!page.contains("reference"), "hidden");
-    }
-
-    #[test]
-    fn flags_of_every_verb_stand_there_once() {
-        let mut command = Cli::command().bin_name("kubectl maint");
-        command.build();
-        assert_eq!(markdown(&command).matches("`--kubeconfig FILE`").count(), 1);
-    }
 
     #[test]
     fn cells_stay_cells() {

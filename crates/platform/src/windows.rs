@@ -8,36 +8,38 @@ use supervisor::find_program;
 use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown};
 
 /// A fallback: on Windows, the variable `USERNAME` is set.
-pub(crate) fn account() -> String {
+pub fn account() -> String {
     "unknown".to_owned()
 }
 
 /// Whether the console interprets escape sequences. Old ones don't.
-pub(crate) fn has_escape_sequences() -> bool {
+pub fn has_escape_sequences() -> bool {
     anstyle_query::windows::enable_ansi_colors() == Some(true)
 }
 
 /// Does nothing: on Windows, input typed early answers the next question.
-pub(crate) fn discard_typed(_stdin: &io::Stdin) {}
+pub fn discard_typed(_stdin: &io::Stdin) {}
 
 /// The modes of the terminal. On this platform, dialoguer does not change them.
-pub(crate) struct TerminalModes;
+pub struct TerminalModes;
 
 impl TerminalModes {
-    pub(crate) fn now(_stdin: &io::Stdin) -> Self {
+    /// The present ones.
+    pub fn now(_stdin: &io::Stdin) -> Self {
         Self
     }
 
-    pub(crate) fn restore(&self, _stdin: &io::Stdin) {}
+    /// Sets them again.
+    pub fn restore(&self, _stdin: &io::Stdin) {}
 }
 
 /// Whether `file` exists, also without its extension, such as `.exe`. Windows has no execute permission to check.
-pub(crate) fn is_executable(file: &Path) -> bool {
+pub fn is_executable(file: &Path) -> bool {
     Path::new(&find_program(file.as_os_str())).is_file()
 }
 
 /// Completes at Ctrl-C.
-pub(crate) async fn interrupted() {
+pub(super) async fn interrupted() {
     match ctrl_c() {
         Ok(mut listener) => drop(listener.recv().await),
         Err(_) => pending().await,
@@ -45,7 +47,7 @@ pub(crate) async fn interrupted() {
 }
 
 /// Completes if Windows shuts down.
-pub(crate) async fn terminated() {
+pub(super) async fn terminated() {
     match ctrl_shutdown() {
         Ok(mut listener) => drop(listener.recv().await),
         Err(_) => pending().await,
@@ -53,7 +55,7 @@ pub(crate) async fn terminated() {
 }
 
 /// Completes if the console is closed.
-pub(crate) async fn hung_up() {
+pub(super) async fn hung_up() {
     match ctrl_close() {
         Ok(mut listener) => drop(listener.recv().await),
         Err(_) => pending().await,
@@ -61,7 +63,7 @@ pub(crate) async fn hung_up() {
 }
 
 /// Completes at Ctrl-Break.
-pub(crate) async fn quit() {
+pub(super) async fn quit() {
     match ctrl_break() {
         Ok(mut listener) => drop(listener.recv().await),
         Err(_) => pending().await,

@@ -11,12 +11,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 
 /// Whether the terminal interprets escape sequences. Only `TERM` says that it does not.
-pub(crate) fn has_escape_sequences() -> bool {
+pub fn has_escape_sequences() -> bool {
     true
 }
 
 /// The account of the process, for daemons and containers without a variable for it.
-pub(crate) fn account() -> String {
+pub fn account() -> String {
     let uid = rustix::process::getuid().as_raw();
     std::fs::read_to_string("/etc/passwd")
         .ok()
@@ -36,20 +36,22 @@ fn account_of(uid: u32, accounts: &str) -> Option<String> {
 }
 
 /// Discards input that was typed but not read yet.
-pub(crate) fn discard_typed(stdin: &io::Stdin) {
+pub fn discard_typed(stdin: &io::Stdin) {
     // If stdin is no terminal, there is nothing to discard.
     let _ = tcflush(stdin, QueueSelector::IFlush);
 }
 
 /// The modes of the terminal at stdin, such as whether it shows what is typed.
-pub(crate) struct TerminalModes(Option<Termios>);
+pub struct TerminalModes(Option<Termios>);
 
 impl TerminalModes {
-    pub(crate) fn now(stdin: &io::Stdin) -> Self {
+    /// The present ones.
+    pub fn now(stdin: &io::Stdin) -> Self {
         Self(tcgetattr(stdin).ok())
     }
 
-    pub(crate) fn restore(&self, stdin: &io::Stdin) {
+    /// Sets them again.
+    pub fn restore(&self, stdin: &io::Stdin) {
         if let Some(modes) = &self.0 {
             // An error means that the terminal is gone.
             let _ = tcsetattr(stdin, OptionalActions::Now, modes);
@@ -58,27 +60,27 @@ impl TerminalModes {
 }
 
 /// Whether this process may execute `file`.
-pub(crate) fn is_executable(file: &Path) -> bool {
+pub fn is_executable(file: &Path) -> bool {
     file.is_file() && access(file, Access::EXEC_OK).is_ok()
 }
 
 /// Completes at Ctrl-C.
-pub(crate) async fn interrupted() {
+pub(super) async fn interrupted() {
     sent(Signal::INT).await;
 }
 
 /// Completes if this process is asked to end.
-pub(crate) async fn terminated() {
+pub(super) async fn terminated() {
     sent(Signal::TERM).await;
 }
 
 /// Completes at Ctrl-\. Like Ctrl-C, it releases the locks; a core dump would not help.
-pub(crate) async fn quit() {
+pub(super) async fn quit() {
     sent(Signal::QUIT).await;
 }
 
 /// Completes if the terminal is gone.
-pub(crate) async fn hung_up() {
+pub(super) async fn hung_up() {
     sent(Signal::HUP).await;
 }
 

@@ -1,18 +1,19 @@
 //! What differs between operating systems. All system-dependent code of the plugin is here.
+#![warn(missing_docs)]
 
 use std::ffi::OsStr;
 
 /// Whether a command that stands still with `with` is ended at its deadline all the same.
-pub(crate) const ENDS_STOPPED_COMMANDS: bool = cfg!(target_os = "linux");
+pub const ENDS_STOPPED_COMMANDS: bool = cfg!(target_os = "linux");
 
 /// The command that kills a process, without its id.
-pub(crate) const KILL: &str = match cfg!(windows) {
+pub const KILL: &str = match cfg!(windows) {
     true => "taskkill /F /PID",
     false => "kill -KILL",
 };
 
 /// Whether a terminal cannot update a line, according to the value of `TERM`.
-pub(crate) fn is_dumb(term: Option<&OsStr>) -> bool {
+pub fn is_dumb(term: Option<&OsStr>) -> bool {
     is_dumb_on(cfg!(windows), term)
 }
 
@@ -27,15 +28,24 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub(crate) use unix::{
-    TerminalModes, account, discard_typed, has_escape_sequences, hung_up, interrupted,
-    is_executable, quit, terminated,
-};
+pub use unix::{TerminalModes, account, discard_typed, has_escape_sequences, is_executable};
+#[cfg(unix)]
+use unix::{hung_up, interrupted, quit, terminated};
 #[cfg(windows)]
-pub(crate) use windows::{
-    TerminalModes, account, discard_typed, has_escape_sequences, hung_up, interrupted,
-    is_executable, quit, terminated,
-};
+pub use windows::{TerminalModes, account, discard_typed, has_escape_sequences, is_executable};
+#[cfg(windows)]
+use windows::{hung_up, interrupted, quit, terminated};
+
+/// Completes at Ctrl-C or Ctrl-\, if the terminal is gone, or if the process is asked to end, as by
+/// `timeout` or a canceled job. Signals that were ignored at the start, as by `nohup`, stay ignored.
+pub async fn termination() {
+    tokio::select! {
+        () = interrupted() => {}
+        () = terminated() => {}
+        () = hung_up() => {}
+        () = quit() => {}
+    }
+}
 
 #[cfg(test)]
 mod tests {

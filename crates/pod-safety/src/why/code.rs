@@ -2,15 +2,16 @@
 
 use std::fmt;
 
-use pod_safety::facts::Obstacle;
-use pod_safety::node_health::Health;
-use pod_safety::why::{Reason, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::{Reason, State};
+use crate::facts::Obstacle;
+use crate::node_health::Health;
+
 /// How far an object got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) enum StuckState {
+pub enum StuckState {
     /// It does not exist.
     Missing,
     /// A pod without a node, one whose containers have not all started, or a claim without a volume.
@@ -52,7 +53,7 @@ impl From<State> for StuckState {
 
 /// Why an object gets no further, or is not replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) enum StuckCode {
+pub enum StuckCode {
     /// The grace period of the pod has not ended.
     GracePeriod,
     /// The node of the pod is ready.

@@ -1,0 +1,440 @@
+//! What is wrong with a command line, and what to type instead. The argument parser's own advice often
+//! misleads: it suggests flags and commands that only look alike.
+
+use std::error::Error as _;
+use std::ffi::{OsStr, OsString};
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgMatches, Command};
+
+use super::duration::length;
+use super::nodes::node_name;
+use crate::error::{InvalidValue, Verb};
+use crate::exit::Code;
+use crate::object::Kind;
+use crate::text::{for_shell, shown};
+use crate::words::hint_command::Program;
+use crate::words::input::hold_instead;
+use crate::words::suggestions::near_misses;
+use crate::words::time::longest_lock;
+use crate::words::usage;
+
+/// Message and hint.
+type Lines = (String, String);
+
+/// A command line in which something is wrong.
+#[derive(Clone, Copy)]
+pub(crate) struct CommandLine<'a> {
+    pub(crate) words: &'a [OsString],
+    /// Defines all commands.
+    pub(crate) commands: fn() -> Command,
+}
+
+impl<'a> CommandLine<'a> {
+    /// The exit code for a command line that can't be parsed. For `with` it must differ from the codes of its
+    /// command.
+    pub(crate) fn code(self) -> Code {
+        match self.as_far_as_valid() {
+            Some(matches) if matches.subcommand_name() == Some("with") => Code::WRAPPER,
+            _ => Code::USAGE,
+        }
+    }
+
+    /// What the line says, without what can't be parsed.
+    fn as_far_as_valid(self) -> Option<ArgMatches> {
+        let command = (self.commands)().ignore_errors(true);
+        command.try_get_matches_from(self.words).ok()
+    }
+
+    /// What to report if the line, one of `with`, can't be parsed; `None` if the parser's message is good
+    /// enough.
+    pub(crate) fn of_with(self, error: &clap::Error) -> Option<Lines> {
+        let has_dashes = self.words.iter().any(|word| word == "--");
+        let invalid = match error.get(ContextKind::InvalidArg) {
+            Some(ContextValue::String(argument)) => std::slice::from_ref(argument),
+            Some(ContextValue::Strings(arguments)) => arguments,
+            _ => return None,
+        };
+        let is_missing = |what: &str| invalid.iter().any(|argument| argument.contains(what));
+        let (message, hint) = match (error.kind(), invalid) {
+            (ErrorKind::UnknownArgument, [flag]) => match flag.as_str() {
+                "--duration" | "--until" if has_dashes => (
+                    usage::with_has_no_end(flag),
+                    usage::LEASE_DURATION_INSTEAD.to_owned(),
+                ),
+                _ if has_dashes => return None,
+                flag => (usage::no_flag("with", flag), usage::put_dashes(flag)),
+            },
+            (ErrorKind::MissingRequiredArgument, _) if is_missing("NODE") => {
+                (usage::missing("NODE"), usage::run_with())
+            }
+            (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") && has_dashes => (
+                usage::NO_COMMAND_AFTER_DASHES.to_owned(),
+                self.with_command(),
+            ),
+            (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") => {
+                (usage::NO_COMMAND.to_owned(), self.with_command())
+            }
+            _ => return None,
+        };
+        Some((message, hint))
+    }
+
+    /// The same for a line of any other command.
+    pub(crate) fn of_command(self, error: &clap::Error) -> Option<Lines> {
+        let word = |kind| match error.get(kind) {
+            Some(ContextValue::String(word)) => Some(word.as_str()),
+            _ => None,
+        };
+        if error.kind() == ErrorKind::UnknownArgument
+            && let Some(lines) = self.of_detached_value()
+        {
+            return Some(lines);
+        }
+        let (message, hint) = match error.kind() {
+            ErrorKind::InvalidSubcommand => {
+                let typed = word(ContextKind::InvalidSubcommand)?;
+                (
+                    usage::unknown_command(typed),
+                    self.instead_of_command(typed),
+                )
+            }
+            ErrorKind::TooManyValues if word(ContextKind::InvalidArg)? == "--wait" => (
+                usage::WAIT_TAKES_NO_VALUE.to_owned(),
+                match word(ContextKind::InvalidValue) {
+                    Some(limit) if length(limit).is_ok() => usage::limit_wait(limit),
+                    _ => usage::TIMEOUT_LIMITS_THE_WAIT.to_owned(),
+                },
+            ),
+            ErrorKind::InvalidValue if word(ContextKind::InvalidValue)?.is_empty() => {
+                let flag = flag_name(word(ContextKind::InvalidArg)?);
+                if !flag.starts_with('-') {
+                    return None;
+                }
+                (usage::needs_value(flag), self.value_of(flag))
+            }
+            ErrorKind::ValueValidation => {
+                let typed = word(ContextKind::InvalidValue)?;
+                let problem = error.source()?.downcast_ref::<InvalidValue>()?;
+                if *problem != InvalidValue::LongLock {
+                    return None;
+                }
+                let end = typed.trim_start_matches('+');
+                let program = self.program(|word| word.replace(typed, &longest_lock()));
+                (
+                    usage::invalid_value(
+                        flag_name(word(ContextKind::InvalidArg)?),
+                        typed,
+                        &problem.to_string(),
+                    ),
+                    hold_instead(&program, end),
+                )
+            }
+            ErrorKind::UnknownArgument => {
+                let typed = word(ContextKind::InvalidArg)?;
+                match self.command() {
+                    Some(command) if typed.starts_with('-') => (
+                        usage::no_flag(command.get_name(), typed),
+                        self.instead_of_flag(&command, typed),
+                    ),
+                    Some(command) => (
+                        usage::unexpected_argument(typed),
+                        if self.is_hook(&command, typed) {
+                            usage::put_dashes_before_hook(&for_shell(typed))
+                        } else if self.follows_kind(typed) {
+                            usage::did_you_mean(&format!("node/{typed}"))
+                        } else {
+                            usage::see_help(Some(command.get_name()))
+                        },
+                    ),
+                    None => (
+                        usage::unknown_flag(typed),
+                        match self.command_with(typed) {
+                            Some(command) => usage::put_after_command(typed, &command),
+                            None => usage::see_flags(),
+                        },
+                    ),
+                }
+            }
+            ErrorKind::ArgumentConflict => {
+                let one = flag_name(word(ContextKind::InvalidArg)?);
+                let other = match error.get(ContextKind::PriorArg)? {
+                    ContextValue::String(other) => flag_name(other),
+                    ContextValue::Strings(others) => flag_name(others.first()?),
+                    _ => return None,
+                };
+                if one == other {
+                    return None;
+                }
+                (
+                    usage::conflict(one, other),
+                    usage::see_help(Some(self.command()?.get_name())),
+                )
+            }
+            ErrorKind::MissingRequiredArgument => {
+                let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg)
+                else {
+                    return None;
+                };
+                let help = usage::see_help(Some(self.command()?.get_name()));
+                match &missing[..] {
+                    [missing] if missing == "--wait" => {
+                        (usage::requires("--timeout", "--wait"), help)
+                    }
+                    [missing] if missing == "--pods" => (
+                        usage::requires("--all-namespaces", "--pods"),
+                        usage::NO_NAMESPACE_BUT_PODS.to_owned(),
+                    ),
+                    [missing] if flag_name(missing) == "--max" => {
+                        (usage::missing("--max"), usage::ADD_MAX.to_owned())
+                    }
+                    [missing] if flag_name(missing) == "--message" => {
+                        (usage::missing("--message"), usage::ADD_REASON.to_owned())
+                    }
+                    missing => {
+                        let missing: Vec<&str> = missing.iter().map(|it| flag_name(it)).collect();
+                        (usage::all_missing(&missing), help)
+                    }
+                }
+            }
+            _ => return None,
+        };
+        Some((message, hint))
+    }
+
+    /// The first paragraph of the parser's message, and where to read more.
+    pub(crate) fn of_parser(self, error: &clap::Error) -> Lines {
+        let text = error.render().to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        let message = text.split("\n\n").next().unwrap_or_default();
+        let hint = match error.get(ContextKind::SuggestedValue) {
+            Some(ContextValue::String(near)) => usage::did_you_mean(near),
+            _ => match self.variable_of(error) {
+                Some(variable) => usage::is_value_of(&variable),
+                None => self.see_help_of(),
+            },
+        };
+        (message.trim_end().to_owned(), hint)
+    }
+
+    /// The variable with the invalid value, if its flag is not on the line.
+    fn variable_of(self, error: &clap::Error) -> Option<String> {
+        let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else {
+            return None;
+        };
+        let flag = flag_name(argument);
+        let mut words = self.words.iter().map(|word| word.to_string_lossy());
+        if words.any(|word| word.starts_with(flag)) {
+            return None;
+        }
+        let (all, command) = ((self.commands)(), self.command());
+        let of_command = command.iter().flat_map(Command::get_arguments);
+        let mut arguments = of_command.chain(all.get_arguments());
+        let argument = arguments.find(|it| it.get_long() == flag.strip_prefix("--"))?;
+        Some(argument.get_env()?.to_string_lossy().into_owned())
+    }
+
+    /// What to type for the missing value of `flag`.
+    fn value_of(self, flag: &str) -> String {
+        match (flag, self.node_of()) {
+            ("--powered-off", Some(node)) => usage::how_powered_off(node),
+            _ => self.see_help_of(),
+        }
+    }
+
+    /// The node on a line of `fence`.
+    fn node_of(self) -> Option<&'a str> {
+        let words = self.words.iter().filter_map(|word| word.to_str());
+        let mut after = words.skip_while(|word| *word != "fence").skip(1);
+        after.find(|word| !word.starts_with('-') && node_name(word).is_ok())
+    }
+
+    /// What to report if a word on the line was probably meant as the value of the flag before it. That
+    /// flag takes its value after `=`, or takes none, so the word would become the name of a node.
+    pub(crate) fn of_detached_value(self) -> Option<Lines> {
+        let words = self.words.iter().map_while(|word| word.to_str());
+        let words: Vec<&str> = words.take_while(|word| *word != "--").collect();
+        words.windows(2).find_map(|pair| match *pair {
+            ["--dry-run", mode @ ("none" | "client" | "server")] => Some((
+                usage::takes_value_after_equals("--dry-run"),
+                usage::use_dry_run(mode),
+            )),
+            ["--abandoned", limit] if length(limit).is_ok() => Some((
+                usage::takes_value_after_equals("--abandoned"),
+                usage::use_flag(&format!("--abandoned={limit}")),
+            )),
+            ["--wait", limit] if length(limit).is_ok() => Some((
+                usage::WAIT_TAKES_NO_VALUE.to_owned(),
+                usage::limit_wait(limit),
+            )),
+            _ => None,
+        })
+    }
+
+    /// What to run instead of `typed`, which is no command of ours.
+    fn instead_of_command(self, typed: &str) -> String {
+        usage::instead_of_kubectl(typed).unwrap_or_else(|| {
+            let all = (self.commands)();
+            let known = all
+                .get_subcommands()
+                .filter(|command| !command.is_hide_set());
+            let names = known.flat_map(|command| {
+                std::iter::once(command.get_name()).chain(command.get_visible_aliases())
+            });
+            match near_misses(typed, names).first() {
+                Some(near) => usage::did_you_mean_command(near),
+                None => usage::see_commands(),
+            }
+        })
+    }
+
+    /// Whether `name` is a node's name that follows its kind. Some commands take one name only.
+    fn follows_kind(self, name: &str) -> bool {
+        let before = self.words.windows(2).find(|words| words[1] == name);
+        let is_kind = before.and_then(|words| Kind::of(words[0].to_str()?)) == Some(Kind::Node);
+        is_kind && node_name(name).is_ok()
+    }
+
+    /// What to type instead of the flag `typed` on the line, which `command` does not have.
+    fn instead_of_flag(self, command: &Command, typed: &str) -> String {
+        let by = |verb: Verb, flag: &str| {
+            let program = self.program(|word| match word == typed {
+                true => String::new(),
+                false => word,
+            });
+            program.of_verb(verb.name(), None).same_command(flag)
+        };
+        let name = command.get_name();
+        match (name, typed) {
+            ("acquire" | "with" | "renew", "--force") | ("release", "--take-over") => {
+                return usage::to_end_another(&by(Verb::Release, "--force"));
+            }
+            ("acquire" | "with" | "renew", "--take-over") | ("hold", "--force") => {
+                return usage::to_take_over(&by(Verb::Hold, "--take-over"));
+            }
+            _ => {}
+        }
+        usage::instead_of_flag(name, typed).unwrap_or_else(|| {
+            let known = command
+                .get_arguments()
+                .filter(|arg| !arg.is_hide_set())
+                .filter_map(|arg| arg.get_long());
+            match near_misses(typed.trim_start_matches("--"), known).first() {
+                Some(own) => usage::did_you_mean(&format!("--{own}")),
+                None => usage::see_help(Some(name)),
+            }
+        })
+    }
+
+    /// Where to read more about the command of the line.
+    fn see_help_of(self) -> String {
+        usage::see_help(self.command().as_ref().map(Command::get_name))
+    }
+
+    /// The command of a line that can't be parsed, with all its flags.
+    fn command(self) -> Option<Command> {
+        let matches = self.as_far_as_valid()?;
+        let mut all = (self.commands)();
+        all.build();
+        all.find_subcommand(matches.subcommand_name()?).cloned()
+    }
+
+    /// The program as run with the line, if each word of it were `mended`. An empty word is left out.
+    fn program(self, mended: impl Fn(String) -> String) -> Program {
+        let words = self
+            .words
+            .iter()
+            .map(|word| mended(word.to_string_lossy().into_owned()))
+            .filter(|word| !word.is_empty());
+        let matches = (self.commands)().try_get_matches_from(words);
+        matches.map_or_else(|_| Program::default(), |matches| Program::new(&matches))
+    }
+
+    /// How to run the `with` of the line, which lacks a command.
+    fn with_command(self) -> String {
+        let own = self.words.iter().take_while(|word| *word != "--");
+        let has_dashes = own.clone().count() < self.words.len();
+        let words = own.cloned().chain(["--", "COMMAND"].map(OsString::from));
+        let words: Vec<OsString> = words.collect();
+        let with_dashes = CommandLine {
+            words: &words,
+            ..self
+        };
+        let program = with_dashes.program(|word| word);
+        match program.verb() {
+            // Without dashes, a second word may be the command.
+            "with" if has_dashes || !program.nodes("").contains(' ') => {
+                usage::add_command(&program.same_command(""))
+            }
+            _ => usage::run_with(),
+        }
+    }
+
+    /// Whether `command` takes a hook and `typed` may be its beginning: it is no name of a node.
+    fn is_hook(self, command: &Command, typed: &str) -> bool {
+        let takes_hook = command.get_arguments().any(|arg| arg.get_id() == "hook");
+        takes_hook && node_name(typed).is_err() && !self.words.iter().any(|word| word == "--")
+    }
+
+    /// The first command on the line, if it has `flag`, which was put before it.
+    fn command_with(self, flag: &str) -> Option<String> {
+        let mut all = (self.commands)();
+        all.build();
+        let words = self.words.iter().filter_map(|word| word.to_str());
+        let command = words.skip(1).find_map(|word| all.find_subcommand(word))?;
+        let has = |arg: &clap::Arg| {
+            let long = arg.get_long().map(|long| format!("--{long}"));
+            let short = arg.get_short().map(|short| format!("-{short}"));
+            long.as_deref() == Some(flag) || short.as_deref() == Some(flag)
+        };
+        let has = command.get_arguments().any(has);
+        has.then(|| command.get_name().to_owned())
+    }
+}
+
+/// An argument without its value and brackets, which the parser shows with both.
+fn flag_name(argument: &str) -> &str {
+    let name = argument.trim_start_matches(['[', '<']);
+    name.split([' ', '=', '[', ']', '>']).next().unwrap_or(name)
+}
+
+/// Whether help on `help` was requested. The parser takes that for the name of a command.
+pub(crate) fn asks_for_help(error: &clap::Error) -> bool {
+    let command = match error.kind() {
+        ErrorKind::InvalidSubcommand => error.get(ContextKind::InvalidSubcommand),
+        _ => None,
+    };
+    matches!(command, Some(ContextValue::String(command)) if is_for_help(command.as_ref()))
+}
+
+/// Whether `word` asks for help.
+pub(crate) fn is_for_help(word: &OsStr) -> bool {
+    word == "--help" || word == "-h"
+}
+
+/// Escapes user input in the parser's error, see [`shown`]. Removes the advice to put `--` before an
+/// unknown flag, because no node's name looks like a flag.
+pub(crate) fn escape_context(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
+        tips.retain(|tip| !tip.to_string().starts_with("to pass '"));
+        if !tips.is_empty() {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        }
+    }
+    let repeated: Vec<(ContextKind, String)> = error
+        .context()
+        .filter_map(|(kind, value)| match value {
+            ContextValue::String(typed) => Some((kind, typed.clone())),
+            _ => None,
+        })
+        .collect();
+    for (kind, typed) in repeated {
+        let tamed = shown(&typed);
+        if tamed != typed {
+            error.insert(kind, ContextValue::String(tamed));
+            // Suggestions are preformatted text that repeats the input unescaped.
+            error.insert(ContextKind::Suggested, ContextValue::None);
+        }
+    }
+    error
+}
