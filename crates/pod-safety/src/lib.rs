@@ -18,6 +18,7 @@ mod controller;
 pub mod facts;
 pub mod fencing;
 pub mod known;
+pub mod lost_deletion;
 pub mod node_health;
 pub mod outcome;
 pub mod removed;

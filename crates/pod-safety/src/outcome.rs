@@ -85,6 +85,15 @@ impl Outcome {
         }
     }
 
+    /// Whether the request deleted it, or may have.
+    #[must_use]
+    pub fn was_deleted(&self) -> bool {
+        !matches!(
+            self,
+            Self::WasGone | Self::WouldBeDeleted | Self::StillHeld { .. }
+        )
+    }
+
     /// Whether something is still expected to happen.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {

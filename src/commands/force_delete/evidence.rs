@@ -6,7 +6,6 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use maintenance_lease::Event;
 use pod_safety::Known;
 use pod_safety::facts::Owner;
-use pod_safety::outcome::Outcome;
 
 use super::context::Run;
 use super::deleted::Deleted;
@@ -19,7 +18,7 @@ impl Run<'_> {
     pub(super) async fn leave_events(&self, deleted: &[Deleted]) {
         let caller = self.session.locks.identity();
         let why = self.args.message.as_deref().unwrap_or_default();
-        let deleted = deleted.iter().filter(|one| one.was_deleted());
+        let deleted = deleted.iter().filter(|one| one.outcome.was_deleted());
         let posting = join_all(deleted.map(|one| async {
             let regarding = regarding(one);
             let note = event::force_deletion(caller, why, &one.report, &one.along, &one.outcome);
@@ -35,16 +34,6 @@ impl Run<'_> {
         }));
         let posting = posting.map(|posted| posted.into_iter().find_map(Result::err));
         events::wait_for(self.session.terminal, posting).await;
-    }
-}
-
-impl Deleted {
-    /// Whether this command deleted it, or may have.
-    pub(super) fn was_deleted(&self) -> bool {
-        !matches!(
-            self.outcome,
-            Outcome::WasGone | Outcome::WouldBeDeleted | Outcome::StillHeld { .. }
-        )
     }
 }
 

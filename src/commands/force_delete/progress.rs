@@ -87,7 +87,7 @@ impl Progress {
     /// How many targets this command has deleted.
     pub(super) fn done(&self) -> usize {
         let deleted = self.deleted.iter();
-        deleted.filter(|one| one.was_deleted()).count()
+        deleted.filter(|one| one.outcome.was_deleted()).count()
     }
 
     /// The outcome of one of the targets was not awaited.

@@ -1,9 +1,10 @@
 //! The request to delete one target, and what is known about it afterwards.
 
-use maintenance_lease::{ApiError, DryRun};
+use maintenance_lease::{ApiError, DryRun, Error};
 use pod_safety::checks::NODE_ALIVE;
 use pod_safety::cluster::{Deletion, DeletionRequest};
 use pod_safety::facts::PodSnapshot;
+use pod_safety::lost_deletion::{ReadLater, settled};
 use pod_safety::outcome::Outcome;
 use pod_safety::report::DeletionTarget;
 
@@ -126,43 +127,26 @@ impl Run<'_> {
         request: DeletionRequest<'_>,
         error: ApiError,
     ) -> Answer {
-        let lost = Answer::Lost(Some(error));
         let read = match &target.namespace {
-            Some(namespace) => {
-                let pod = self.reader.pod(namespace, &target.name).await.ok();
-                pod.map(|pod| {
-                    pod.map(|pod| {
-                        let is_deleted = PodSnapshot::of(&pod).was_forced();
-                        (pod.metadata, is_deleted)
+            Some(namespace) => self.reader.pod(namespace, &target.name).await.map(|pod| {
+                pod.map(|pod| ReadLater {
+                    is_deleted: PodSnapshot::of(&pod).was_forced(),
+                    metadata: pod.metadata,
+                })
+            }),
+            None => self
+                .reader
+                .node(&target.name)
+                .await
+                .map(|node| {
+                    node.map(|node| ReadLater {
+                        is_deleted: node.metadata.deletion_timestamp.is_some(),
+                        metadata: node.metadata,
                     })
                 })
-            }
-            None => {
-                let node = self.reader.node(&target.name).await.ok();
-                node.map(|node| {
-                    node.map(|node| {
-                        let is_deleted = node.metadata.deletion_timestamp.is_some();
-                        (node.metadata, is_deleted)
-                    })
-                })
-            }
+                .map_err(Error::from),
         };
-        match read {
-            None => lost,
-            Some(Some((metadata, is_deleted))) if metadata.uid.as_ref() == Some(&target.uid) => {
-                let version = metadata.resource_version.as_deref();
-                match (is_deleted, request.version) {
-                    (true, _) => Answer::Done(Deletion::Held {
-                        finalizers: metadata.finalizers.unwrap_or_default(),
-                    }),
-                    // The request can't take effect any more, because it was for another version.
-                    (false, Some(_)) if version != request.version => {
-                        Answer::Done(Deletion::Changed)
-                    }
-                    (false, _) => lost,
-                }
-            }
-            Some(_) => Answer::Done(Deletion::Done),
-        }
+        let settled = read.ok().and_then(|read| settled(request, read));
+        settled.map_or(Answer::Lost(Some(error)), Answer::Done)
     }
 }
