@@ -2,7 +2,7 @@
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use maintenance_lease::{DryRun, Maintenance};
+use maintenance_lease::{Acquire, DryRun, Maintenance};
 
 use crate::error::InvalidValue;
 use crate::words::hint_command::NO_REASON;
@@ -79,6 +79,30 @@ pub(crate) fn non_empty_reason(typed: &str, missing: InvalidValue) -> Result<Str
     match typed.trim() {
         "" => Err(missing),
         _ => reason(typed),
+    }
+}
+
+/// Why a lock is acquired.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ReasonArgs {
+    /// Reason for the lock, shown to others
+    #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
+    pub(crate) message: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) ticket: TicketArgs,
+}
+
+impl ReasonArgs {
+    /// `options` with reason and ticket.
+    pub(crate) fn acquire(&self, mut options: Acquire) -> Acquire {
+        if let Some(reason) = &self.message {
+            options = options.reason(reason);
+        }
+        if let Some(ticket) = &self.ticket.ticket {
+            options = options.ticket(ticket);
+        }
+        options
     }
 }
 

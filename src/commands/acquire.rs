@@ -9,7 +9,7 @@ use crate::args::protect::ProtectArgs;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{End, Until, time};
 use crate::args::wait::WaitingArgs;
-use crate::args::write::{NamespaceArgs, TicketArgs, reason};
+use crate::args::write::{NamespaceArgs, ReasonArgs};
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::run::lock_command::LockCommand;
@@ -36,12 +36,8 @@ use crate::run::targets::names;
   kubectl maint acquire -l pool=gpu --duration 1h -m \"driver update\"
   LOCK_ID=$(kubectl maint acquire worker-1 -o lock-id) || exit")]
 pub(crate) struct AcquireArgs {
-    /// Reason for the lock, shown to others
-    #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
-    pub(crate) message: Option<String>,
-
     #[command(flatten)]
-    pub(crate) ticket: TicketArgs,
+    pub(crate) why: ReasonArgs,
 
     /// Time until it expires, at most 1h
     #[arg(
@@ -119,17 +115,11 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
         Some(until) => command.duration_until(&nodes, until)?,
         None => args.duration,
     };
-    let mut options = Acquire::new()
+    let options = Acquire::new()
         .duration(duration)
         .reentry(args.reentry)
         .free_only(args.free_only);
-    if let Some(reason) = &args.message {
-        options = options.reason(reason);
-    }
-    if let Some(ticket) = &args.ticket.ticket {
-        options = options.ticket(ticket);
-    }
-    let options = args.protect.acquire(options);
+    let options = args.protect.acquire(args.why.acquire(options));
     let mut options = SetOptions::acquire(args.take.acquire(options, confirmed));
     if args.partial {
         options = options.partial();

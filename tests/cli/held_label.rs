@@ -27,15 +27,16 @@ fn keys(cluster: &Cluster, node: &str) -> (bool, bool) {
     )
 }
 
+/// Whether it writes on a Node.
+fn is_node_write(method: &Method, path: &str) -> bool {
+    *method == Method::PATCH && path.contains("/nodes/")
+}
+
 /// Kills this command when it sends a write to such a path. The write never arrives.
 fn killed_before(cluster: &Cluster, arguments: &[&str], path: &'static str) {
-    let proxy =
-        cluster.proxy(
-            move |method, sent| match *method == Method::PATCH && sent.contains(path) {
-                true => Treatment::Keep,
-                false => Treatment::Pass,
-            },
-        );
+    let proxy = cluster.proxy_for(Treatment::Keep, move |method, sent| {
+        *method == Method::PATCH && sent.contains(path)
+    });
     drop(proxy.kills(cluster.maint(arguments)));
 }
 
@@ -71,13 +72,7 @@ fn an_unhold_killed_behind_the_label_ends_the_hold_when_run_again() {
 
 /// A label write that arrives after the end of its hold. Returns its answer, and what is on the Node.
 fn late_label(cluster: &Cluster, node: &str) -> (u16, (bool, bool)) {
-    let proxy =
-        cluster.proxy(
-            |method, sent| match *method == Method::PATCH && sent.contains("/nodes/") {
-                true => Treatment::Keep,
-                false => Treatment::Pass,
-            },
-        );
+    let proxy = cluster.proxy_for(Treatment::Keep, is_node_write);
     let kept = proxy.kills(cluster.maint(["hold", node, "-m", "disk"]));
     cluster.maint(["unhold", node]).succeeds();
     assert_eq!(holder_of(cluster, node), None);
@@ -143,10 +138,7 @@ fn the_label_comes_before_the_events() {
             let node = cluster.node(&format!("worker-{format}"));
             let is_event =
                 |method: &Method, sent: &str| *method == Method::POST && sent.contains("/events");
-            let proxy = cluster.proxy(move |method, sent| match is_event(method, sent) {
-                true => Treatment::Keep,
-                false => Treatment::Pass,
-            });
+            let proxy = cluster.proxy_for(Treatment::Keep, is_event);
             let hold = ["hold", &node, "-m", "disk", "-o", format];
             let running = cluster.maint(hold).kubeconfig(&proxy.kubeconfig).start();
             let kept = proxy.kept();
@@ -358,9 +350,7 @@ fn of_a_lock_is_written_only_if_that_is_wanted() {
 fn a_dry_run_on_the_server_checks_the_cordon() {
     on_both("label-dry-run", |cluster| {
         let node = cluster.node("worker-1");
-        let forbidden = cluster.proxy_for(Treatment::Answer(403, None), |method, path| {
-            *method == Method::PATCH && path.contains("/nodes/")
-        });
+        let forbidden = cluster.proxy_for(Treatment::Answer(403, None), is_node_write);
         let json: &[&str] = &["-o", "json"];
         let commands = [
             ("acquire", &[][..]),
@@ -584,9 +574,7 @@ fn what_a_failed_end_left_goes_with_the_next_lock() {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let protected = ["--cordon", "--opt-outs=cluster-autoscaler"];
-        let forbidden = cluster.proxy_for(Treatment::Answer(403, None), |method, path| {
-            *method == Method::PATCH && path.contains("/nodes/")
-        });
+        let forbidden = cluster.proxy_for(Treatment::Answer(403, None), is_node_write);
         let acquired = || {
             let acquire = cluster.maint(["acquire", &node]).args(protected);
             acquire.succeeds();
@@ -627,12 +615,8 @@ fn what_a_failed_end_left_goes_with_the_next_lock() {
         // The end of `with`.
         let fails = Arc::new(AtomicBool::new(false));
         let does_fail = Arc::clone(&fails);
-        let proxy = cluster.proxy(move |method, path| {
-            let is_patch = *method == Method::PATCH && path.contains("/nodes/");
-            match is_patch && does_fail.load(Ordering::Relaxed) {
-                true => Treatment::Answer(403, None),
-                false => Treatment::Pass,
-            }
+        let proxy = cluster.proxy_for(Treatment::Answer(403, None), move |method, path| {
+            is_node_write(method, path) && does_fail.load(Ordering::Relaxed)
         });
         let flag = cluster.directory().join(format!("{node}-done"));
         let script = format!("until [ -e {} ]; do sleep 0.1; done", flag.display());
@@ -800,10 +784,7 @@ fn of_a_protected_command_moves_with_the_renewals_and_goes_with_it() {
 fn a_lock_is_reported_while_a_third_of_it_is_left() {
     on_one("label-slow", |cluster| {
         let node = cluster.node("worker-1");
-        let proxy = cluster.proxy(|method, path| match path.contains("/nodes/") {
-            true if *method == Method::PATCH => Treatment::Keep,
-            _ => Treatment::Pass,
-        });
+        let proxy = cluster.proxy_for(Treatment::Keep, is_node_write);
         let acquire = [
             "acquire",
             &node,
@@ -923,10 +904,7 @@ fn a_label_that_cannot_be_removed_does_not_keep_its_lock() {
 fn a_command_does_not_run_if_its_node_is_not_cordoned() {
     on_one("label-with-cordon", |cluster| {
         let node = cluster.node("worker-1");
-        let proxy = cluster.proxy(|method, path| match path.contains("/nodes/") {
-            true if *method == Method::PATCH => Treatment::Answer(403, None),
-            _ => Treatment::Pass,
-        });
+        let proxy = cluster.proxy_for(Treatment::Answer(403, None), is_node_write);
         let with = ["with", &node, "--cordon", "--", "echo", "ran"];
         let run = cluster.maint(with).kubeconfig(&proxy.kubeconfig).run();
         assert_eq!((run.code, &run.stdout[..]), (125, ""), "{run}");

@@ -13,7 +13,7 @@ use crate::args::output::OutputArgs;
 use crate::args::protect::ProtectArgs;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::wait::WaitingArgs;
-use crate::args::write::{NamespaceArgs, TicketArgs, WriteArgs, reason};
+use crate::args::write::{NamespaceArgs, ReasonArgs, WriteArgs};
 use crate::error::InputError;
 use crate::exit::Code;
 
@@ -50,12 +50,8 @@ pub(crate) struct WithArgs {
     #[arg(value_name = "NODE", required = true)]
     pub(crate) nodes: Vec<String>,
 
-    /// Reason for the lock, shown to others
-    #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
-    pub(crate) message: Option<String>,
-
     #[command(flatten)]
-    pub(crate) ticket: TicketArgs,
+    pub(crate) why: ReasonArgs,
 
     /// Time until the lock expires if this machine crashes, at most 1h
     ///

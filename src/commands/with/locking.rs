@@ -76,14 +76,8 @@ impl Locking<'_> {
     }
 
     fn options(&self) -> Acquire {
-        let mut options = Acquire::new().duration(self.args.lease_duration);
-        if let Some(reason) = &self.args.message {
-            options = options.reason(reason);
-        }
-        if let Some(ticket) = &self.args.ticket.ticket {
-            options = options.ticket(ticket);
-        }
-        options
+        let options = Acquire::new().duration(self.args.lease_duration);
+        self.args.why.acquire(options)
     }
 
     /// Whether the caller holds the lock, and not this process: by a lease that has not expired, by a hold,
