@@ -15,6 +15,7 @@ use anstyle::{AnsiColor, Style};
 use connect::names_its_source;
 use dialoguer::Input;
 use platform::{TerminalModes, discard_typed, has_escape_sequences, is_dumb, termination};
+use text_layout::hanging;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::error::{Failure, Unconfirmed};
@@ -23,7 +24,6 @@ use crate::output::data::Data;
 use crate::output::format::Format;
 use crate::output::print;
 use crate::output::status::{Line, Rows};
-use crate::text::hanging;
 use crate::words::failure::{NO_TEXT, unwritten};
 
 /// Errors, and rows of a table that must not be overlooked.

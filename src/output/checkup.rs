@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, List, ListEntry, kind};
-use super::table::with_words;
 use crate::words::doctor;
 use crate::words::doctor::finding::{Check, Finding, Level};
 use crate::words::hint_command::Program;
+use text_layout::table::with_words;
 
 /// The results of all checks.
 pub(crate) type CheckupList = List<kind::CheckupList, Checkup>;

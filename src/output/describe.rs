@@ -6,7 +6,6 @@ use maintenance_lease::{NodeLease, NodeLookup, Waiter};
 use pod_safety::words::age;
 
 use super::status::{Heartbeat, View};
-use super::table::with_words;
 use crate::text::escape;
 use crate::words::cells::{last_reason, none, time_left, unknown, unreadable};
 use crate::words::health;
@@ -17,6 +16,7 @@ use crate::words::other_tools::sentence;
 use crate::words::state::{ShownState, flag_words};
 use crate::words::time::{remaining, rfc3339};
 use crate::words::{machine, waiting};
+use text_layout::table::with_words;
 
 /// A part of the page: a headline, and keys with their values. A value may have several lines.
 struct Section {

@@ -9,11 +9,11 @@ use serde::Serialize;
 
 use super::data::{ApiVersion, List, ListEntry, Time, kind};
 use super::item_error::ItemError;
-use super::table::{AlignedTable, Column, first_to_fit};
 use crate::text::escape;
 use crate::words::cells::{none, text};
 use crate::words::history::{CURRENT, UNREADABLE, ending};
 use crate::words::holder_name::{brief, of_node};
+use text_layout::table::{AlignedTable, Column, first_to_fit};
 
 /// The locks of several nodes.
 pub(crate) type RecordList = List<kind::LockRecordList, Record>;

@@ -12,12 +12,12 @@ use pod_safety::words::age;
 
 pub(crate) use self::entry::LeaseEntry;
 pub(crate) use self::record::{LeaseList, list};
-use super::table::{self, AlignedTable, first_to_fit};
 use crate::text::escape;
 use crate::words::cells::{none, text, time_left, unknown};
 use crate::words::holder_name::{brief, named, of_node};
 use crate::words::state::ShownState;
 use crate::words::time::rfc3339;
+use text_layout::table::{self, AlignedTable, first_to_fit};
 
 /// The longest name of an API server's Lease in a narrow table.
 const LONGEST_HASH: usize = 16;

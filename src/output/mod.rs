@@ -20,6 +20,5 @@ pub(crate) mod print;
 pub(crate) mod safety;
 pub(crate) mod schema;
 pub(crate) mod status;
-pub(crate) mod table;
 pub(crate) mod version;
 pub(crate) mod why;

@@ -10,10 +10,10 @@ use pod_safety::stuck::Stuck;
 
 use self::item::{Item, items};
 pub(crate) use self::record::{StuckList, list};
-use super::table::{GAP, with_words};
 use crate::text::escape;
 use crate::words::cells::text;
 use crate::words::stuck as words;
+use text_layout::table::{GAP, with_words};
 
 /// Which columns are shown.
 #[derive(Clone, Copy, Debug)]

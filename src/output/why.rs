@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, List, ListEntry, Time, kind};
-use super::table::{GAP, with_words};
+use text_layout::hanging;
+use text_layout::table::{GAP, with_words};
+
 use crate::object::{Kind, Object};
-use crate::text::hanging;
 use crate::words::fencing::obstacle_sentence;
 use crate::words::hint_command::Program;
 use crate::words::why::{self, Step};

@@ -7,7 +7,6 @@ use pod_safety::node_health::Health;
 use pod_safety::words::age;
 
 use super::view::{Heartbeat, View};
-use crate::output::table::{self, AlignedTable};
 use crate::text::escape;
 use crate::words::cells::{last_reason, left, none, reason_and_ticket, text, unknown, unreadable};
 use crate::words::health;
@@ -16,6 +15,7 @@ use crate::words::machine;
 use crate::words::other_tools::sentences;
 use crate::words::state::ShownState;
 use crate::words::time::rfc3339;
+use text_layout::table::{self, AlignedTable};
 
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

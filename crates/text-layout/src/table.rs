@@ -3,32 +3,33 @@
 use std::borrow::Cow;
 
 use comfy_table::{ColumnConstraint, Row, Table, TableStyle, Width};
-use maintenance_lease::LONGEST_REASON;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::text::hanging;
+use crate::wrap::hanging;
 
 /// The space between columns.
-pub(crate) const GAP: &str = "   ";
+pub const GAP: &str = "   ";
 
 /// How many rows are laid out at a time: comfy-table needs many times the memory of its text.
 const BLOCK: usize = 256;
 
-/// The longest cell, in characters, because other tools may write a holder of a megabyte.
-const LONGEST: usize = LONGEST_REASON;
+/// The longest cell, in characters: some come from other tools, which may write a megabyte.
+const LONGEST: usize = 1024;
 
 /// A column of a table.
 #[derive(Clone, Debug)]
-pub(crate) struct Column {
-    pub(crate) header: String,
+pub struct Column {
+    /// Its header.
+    pub header: String,
     /// The least width to which its cells may be cut to fit a terminal. `None`: they are never cut. One column
     /// of a table may be cut.
-    pub(crate) least: Option<u16>,
+    pub least: Option<u16>,
 }
 
 impl Column {
     /// A column whose cells are never cut.
-    pub(crate) fn uncut(header: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn uncut(header: impl Into<String>) -> Self {
         Self {
             header: header.into(),
             least: None,
@@ -38,7 +39,7 @@ impl Column {
 
 /// A table that can be printed in parts: later rows are aligned with the first.
 #[derive(Debug)]
-pub(crate) struct AlignedTable {
+pub struct AlignedTable {
     columns: Vec<Column>,
     /// Whether the headers must still be printed.
     headers: bool,
@@ -51,7 +52,9 @@ pub(crate) struct AlignedTable {
 }
 
 impl AlignedTable {
-    pub(crate) fn new(columns: Vec<Column>, headers: bool, fit: Option<usize>) -> Self {
+    /// A table without rows. `fit`: the width of the terminal, if the output is one.
+    #[must_use]
+    pub fn new(columns: Vec<Column>, headers: bool, fit: Option<usize>) -> Self {
         Self {
             columns,
             headers,
@@ -62,7 +65,8 @@ impl AlignedTable {
     }
 
     /// Makes room for later rows that look like this one, if the terminal has it.
-    pub(crate) fn with_typical(self, row: Vec<String>) -> Self {
+    #[must_use]
+    pub fn with_typical(self, row: Vec<String>) -> Self {
         Self {
             typical: Some(row),
             ..self
@@ -70,7 +74,7 @@ impl AlignedTable {
     }
 
     /// Leaves out the column at `index`. Call it before any rows are printed.
-    pub(crate) fn leave_out(&mut self, index: usize) {
+    pub fn leave_out(&mut self, index: usize) {
         self.columns.remove(index);
         if let Some(row) = &mut self.typical {
             row.remove(index);
@@ -78,7 +82,8 @@ impl AlignedTable {
     }
 
     /// Whether the terminal has room for `rows`. Once some are printed, later ones are cut.
-    pub(crate) fn fits(&self, rows: impl IntoIterator<Item = Vec<String>>) -> bool {
+    #[must_use]
+    pub fn fits(&self, rows: impl IntoIterator<Item = Vec<String>>) -> bool {
         let headers = self.headers();
         self.widths.is_some()
             || self
@@ -88,7 +93,7 @@ impl AlignedTable {
 
     /// The lines of some rows, after the headers if these are the first rows. The rows are made twice, for their widths and
     /// for their lines, so that not all their cells are in memory at once.
-    pub(crate) fn rows(
+    pub fn rows(
         &mut self,
         rows: impl IntoIterator<Item = Vec<String>, IntoIter: Clone>,
     ) -> Vec<String> {
@@ -159,7 +164,7 @@ impl AlignedTable {
 }
 
 /// The first of some tables that fits, else the last, with its rows.
-pub(crate) fn first_to_fit<R>(tables: impl IntoIterator<Item = (AlignedTable, R)>) -> String
+pub fn first_to_fit<R>(tables: impl IntoIterator<Item = (AlignedTable, R)>) -> String
 where
     R: IntoIterator<Item = Vec<String>, IntoIter: Clone>,
 {
@@ -197,7 +202,7 @@ const LEAST_WORDS: usize = 24;
 
 /// Rows of aligned cells, each followed by words, which are wrapped within `fit` and stay aligned. `least` has
 /// the least widths of the cells. comfy-table would split commands, which are pasted, so it does not wrap the words.
-pub(crate) fn with_words(
+pub fn with_words(
     rows: impl IntoIterator<Item = (Vec<String>, String)>,
     least: &[u16],
     gap: &str,
