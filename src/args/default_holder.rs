@@ -4,10 +4,10 @@ use clap::{Arg, Args};
 use maintenance_lease::protocol::identity::{self, InvalidIdentity};
 
 use connect::{ApiUser, Environment};
+use platform::account;
 
 use crate::words::hint_command::HEADING;
 use crate::words::holder::{Holder, HolderSource};
-use platform::account;
 
 const HOLDER: &str = "KUBECTL_MAINT_HOLDER";
 

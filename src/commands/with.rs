@@ -15,6 +15,7 @@ use std::pin::pin;
 use anyhow::Context as _;
 use futures::{join, poll};
 use maintenance_lease::{Change, DEFAULT_REQUEST_TIMEOUT};
+use platform::termination;
 use supervisor::Signals;
 use under_lease::{CommandOutcome, Progress};
 
@@ -34,7 +35,6 @@ use crate::run::{problems, program};
 use crate::words::change::dry_run_suffix;
 use crate::words::holder::HoldingCommand;
 use crate::words::with::{NOT_RUN, With};
-use platform::termination;
 
 pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let codes = Codes::new(args);

@@ -2,12 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use text_layout::table::with_words;
 
 use super::data::{ApiVersion, List, ListEntry, kind};
 use crate::words::doctor;
 use crate::words::doctor::finding::{Check, Finding, Level};
 use crate::words::hint_command::Program;
-use text_layout::table::with_words;
 
 /// The results of all checks.
 pub(crate) type CheckupList = List<kind::CheckupList, Checkup>;

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeLookup, Waiter};
 use pod_safety::words::age;
+use text_layout::table::with_words;
 
 use super::status::{Heartbeat, View};
 use crate::text::escape;
@@ -16,7 +17,6 @@ use crate::words::other_tools::sentence;
 use crate::words::state::{ShownState, flag_words};
 use crate::words::time::{remaining, rfc3339};
 use crate::words::{machine, waiting};
-use text_layout::table::with_words;
 
 /// A part of the page: a headline, and keys with their values. A value may have several lines.
 struct Section {

@@ -6,6 +6,7 @@ use maintenance_lease::{Ending, NodeLease, PastLock};
 use pod_safety::words::age;
 use schemars::JsonSchema;
 use serde::Serialize;
+use text_layout::table::{AlignedTable, Column, first_to_fit};
 
 use super::data::{ApiVersion, List, ListEntry, Time, kind};
 use super::item_error::ItemError;
@@ -13,7 +14,6 @@ use crate::text::escape;
 use crate::words::cells::{none, text};
 use crate::words::history::{CURRENT, UNREADABLE, ending};
 use crate::words::holder_name::{brief, of_node};
-use text_layout::table::{AlignedTable, Column, first_to_fit};
 
 /// The locks of several nodes.
 pub(crate) type RecordList = List<kind::LockRecordList, Record>;

@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{AnyLease, LeasePurpose, NAMESPACE, NodeLease};
 use pod_safety::words::age;
+use text_layout::table::{self, AlignedTable, first_to_fit};
 
 pub(crate) use self::entry::LeaseEntry;
 pub(crate) use self::record::{LeaseList, list};
@@ -17,7 +18,6 @@ use crate::words::cells::{none, text, time_left, unknown};
 use crate::words::holder_name::{brief, named, of_node};
 use crate::words::state::ShownState;
 use crate::words::time::rfc3339;
-use text_layout::table::{self, AlignedTable, first_to_fit};
 
 /// The longest name of an API server's Lease in a narrow table.
 const LONGEST_HASH: usize = 16;

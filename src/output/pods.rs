@@ -7,13 +7,13 @@ mod tests;
 
 use maintenance_lease::protocol::Now;
 use pod_safety::stuck::Stuck;
+use text_layout::table::{GAP, with_words};
 
 use self::item::{Item, items};
 pub(crate) use self::record::{StuckList, list};
 use crate::text::escape;
 use crate::words::cells::text;
 use crate::words::stuck as words;
-use text_layout::table::{GAP, with_words};
 
 /// Which columns are shown.
 #[derive(Clone, Copy, Debug)]

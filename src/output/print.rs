@@ -3,12 +3,12 @@
 use anyhow::Context as _;
 use kubectl_templates::{Rendered, Template};
 use serde::Serialize;
+use text_layout::table::{AlignedTable, Column};
 
 use super::data::Data;
 use crate::output::format::Format;
 use crate::text::{escape, is_unprintable};
 use crate::words::failure::UNPRINTABLE;
-use text_layout::table::{AlignedTable, Column};
 
 /// The text of `data`. `None` for output in words, which is made elsewhere, and if there is nothing to print.
 ///

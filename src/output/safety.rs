@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use pod_safety::checks::{Level, OF_NODE, UNREAD, Verdict};
 use pod_safety::report::{DeletionTarget, Report};
 use pod_safety::words::few;
+use text_layout::table::with_words;
 
 use crate::text::escape;
 use crate::words::fencing::count;
 use crate::words::force_deletion::{ALL_PODS, and_more, blocker_hint, checks_ok, heading, level};
-use text_layout::table::with_words;
 
 /// How many findings that could not be read are listed.
 const MOST_UNREAD: usize = 8;

@@ -6,11 +6,10 @@ use pod_safety::outcome::Outcome;
 use pod_safety::why::{self as safety, StuckCode, StuckState};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use super::data::{ApiVersion, List, ListEntry, Time, kind};
 use text_layout::hanging;
 use text_layout::table::{GAP, with_words};
 
+use super::data::{ApiVersion, List, ListEntry, Time, kind};
 use crate::object::{Kind, Object};
 use crate::words::fencing::obstacle_sentence;
 use crate::words::hint_command::Program;

@@ -6,12 +6,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures::FutureExt as _;
 use futures::future::{LocalBoxFuture, Shared};
+use platform::termination;
 use tokio::sync::Notify;
 
 use super::background;
 use crate::error::Failure;
 use crate::exit::Code;
-use platform::termination;
 
 /// How long work in progress may still take after Ctrl-C.
 pub(crate) const LAST_CHANCE: Duration = Duration::from_secs(2);

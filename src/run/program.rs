@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::path::is_separator;
 
-use crate::error::ProgramError;
 use platform::is_executable;
+
+use crate::error::ProgramError;
 
 /// Where to look for programs if `PATH` is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";

@@ -12,6 +12,7 @@ use futures::poll;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{Change, Error, Maintenance, NodeLease, NodeLookup};
 use other_tools::{Activity, Finding, MachineRef};
+use platform::termination;
 use tokio::time::timeout;
 
 use super::interruption::or_interrupted;
@@ -26,7 +27,6 @@ use crate::words::hint_command::Program;
 use crate::words::other_tools::sentence;
 use crate::words::request::RequestContext;
 use crate::words::session as words;
-use platform::termination;
 
 /// After this time without a result, a line says that requests are slow.
 pub(super) const SLOW: Duration = Duration::from_secs(5);

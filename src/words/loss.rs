@@ -2,6 +2,7 @@
 
 use maintenance_lease::protocol::{Instant, Now, Span};
 use maintenance_lease::{Lost, LostBy, NodeLease};
+use platform::KILL;
 use supervisor::Signal;
 use under_lease::Stage;
 
@@ -11,7 +12,6 @@ use super::time::{clock, length};
 use crate::text::escape;
 use crate::words::hint_command::Program;
 use crate::words::holder::HoldingCommand;
-use platform::KILL;
 
 /// The two lines, the second without its `hint:`. `before` is the Lease as last held, and `stage` the
 /// progress of the command when the loss was noticed.

@@ -1,9 +1,9 @@
 //! The record of a fencing: its contents, and how people and programs get to see it.
 
 use maintenance_lease::NodeLease;
+use maintenance_lease::protocol::Instant;
 use pod_safety::fencing::{Proof, Record, Remains, Written, patch};
 use pod_safety::wire::rfc3339;
-use serde_json::Value;
 
 use super::steps::FenceRun;
 use crate::error::Failure;
@@ -75,8 +75,9 @@ impl FenceRun<'_> {
         tries: &mut Attempts,
     ) -> Result<bool, Failure> {
         let proof = self.by_hook(observed, String::new());
-        let record = self.record(observed, proof).shortened();
-        let patch = self.patch(observed, &record);
+        let now = self.target.now().latest;
+        let record = self.record(observed, proof, now).shortened();
+        let patch = patch::fenced(&observed.evidence.raw, &record, now);
         self.target.may_patch(&patch, tries).await
     }
 
@@ -92,14 +93,15 @@ impl FenceRun<'_> {
         tries: &mut Attempts,
     ) -> Result<(Record, Written), Failure> {
         let target = self.target;
-        let record = self.record(observed, proof);
-        let patch = self.patch(observed, &record);
+        let now = target.now().latest;
+        let record = self.record(observed, proof, now);
+        let patch = patch::fenced(&observed.evidence.raw, &record, now);
         let refusal = match target.patch(&patch, tries).await {
             Err(failure) if failure.is_invalid() => failure,
             written => return Ok((record, written?)),
         };
         let record = record.shortened();
-        let patch = self.patch(observed, &record);
+        let patch = patch::fenced(&observed.evidence.raw, &record, now);
         let written = target.patch(&patch, tries).await?;
         if written == Written::Yes {
             target.terminal().warn(shortened(&target.node, &refusal));
@@ -107,17 +109,13 @@ impl FenceRun<'_> {
         Ok((record, written))
     }
 
-    fn patch(&self, observed: &Observed, record: &Record) -> Value {
-        patch::fenced(&observed.evidence.raw, record, self.target.now().latest)
-    }
-
-    fn record(&self, observed: &Observed, proof: Proof) -> Record {
+    fn record(&self, observed: &Observed, proof: Proof, now: Instant) -> Record {
         let target = self.target;
         let hold = target.own_hold(observed);
         let record = Record {
             who: target.locks().identity().to_owned(),
             why: self.why.clone(),
-            when: rfc3339(target.now().latest),
+            when: rfc3339(now),
             how: proof.how,
             boot_id: proof.of.boot_id,
             node_uid: proof.of.uid,

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{HeldState, Lost, NodeLease};
+use platform::ENDS_STOPPED_COMMANDS;
 use under_lease::{Progress, Stage};
 
 use crate::run::session::Session;
 use crate::ui::Terminal;
 use crate::words::{loss, with};
-use platform::ENDS_STOPPED_COMMANDS;
 
 /// Prints what the operator needs to know about the command.
 pub(super) struct Messages<'a> {

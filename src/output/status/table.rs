@@ -5,6 +5,7 @@ use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{NodeLease, NodeLookup, NodeRow};
 use pod_safety::node_health::Health;
 use pod_safety::words::age;
+use text_layout::table::{self, AlignedTable};
 
 use super::view::{Heartbeat, View};
 use crate::text::escape;
@@ -15,7 +16,6 @@ use crate::words::machine;
 use crate::words::other_tools::sentences;
 use crate::words::state::ShownState;
 use crate::words::time::rfc3339;
-use text_layout::table::{self, AlignedTable};
 
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
