@@ -19,37 +19,10 @@ use crate::error::lock_state::LockState;
 use crate::words::cells::last_reason;
 use crate::words::fencing_annotations::FencingAnnotations;
 use crate::words::health;
+use crate::words::state::LockFlag;
 
 /// The nodes of a command.
 pub(crate) type NodeList = List<kind::NodeMaintenanceList, Item>;
-
-/// Something unusual about a Lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-enum LockFlag {
-    /// The Lease has a time that can't be read, such as one in the year 9999. It counts as far in the future.
-    UnreadableTime,
-    /// The last renewal is in the future: the holder's clock is ahead.
-    ClockAhead,
-    /// It ends more than an hour from now, or was not renewed for longer than that.
-    Overlong,
-    /// It was deleted, but something such as a finalizer keeps it.
-    Deleting,
-}
-
-impl LockFlag {
-    /// What is unusual about `lease`.
-    fn all(lease: &NodeLease, now: Now) -> Vec<Self> {
-        let flags = lease.flags(now);
-        let all = [
-            (flags.unreadable_time, Self::UnreadableTime),
-            (flags.clock_ahead, Self::ClockAhead),
-            (flags.overlong, Self::Overlong),
-            (lease.is_deleting(), Self::Deleting),
-        ];
-        let set = all.into_iter().filter(|(is_set, _)| *is_set);
-        set.map(|(_, flag)| flag).collect()
-    }
-}
 
 /// A node and its lock. Of `state` and `error`, at least one is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -260,11 +233,10 @@ impl Item {
         let Some(health) = health else {
             return self;
         };
-        let since = health::unreachable_since(health);
         Self {
             node_health: Some(health::word(health)),
             node_reporting: *health == Health::NotReady { reporting: true },
-            unreachable_since: since.and_then(Time::of),
+            unreachable_since: health.unreachable_since().and_then(Time::of),
             ..self
         }
     }

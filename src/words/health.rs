@@ -1,7 +1,7 @@
 //! The health of a node, in words and as data.
 
 use maintenance_lease::NodeRow;
-use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::protocol::Now;
 use pod_safety::fencing::record::Since;
 use pod_safety::node_health::Health;
 use pod_safety::words::age;
@@ -90,19 +90,11 @@ pub(crate) fn status(row: &NodeRow, health: Option<&Health>, is_brief: bool, now
     }
 }
 
-/// Since when the node is unreachable.
-pub(crate) fn unreachable_since(health: &Health) -> Option<Instant> {
-    match health {
-        Health::Unreachable { since } => *since,
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use maintenance_lease::protocol::Span;
+    use maintenance_lease::protocol::{Instant, Span};
 
     use super::*;
 

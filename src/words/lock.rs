@@ -4,7 +4,7 @@ use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now, State};
 use pod_safety::words::age;
 
-use super::state::{UNREADABLE_TIME, flag_words};
+use super::state::LockFlag;
 use super::time::{clock, remaining};
 use crate::text::escape;
 use crate::words::holder::HoldingCommand;
@@ -50,14 +50,15 @@ fn times(lease: &NodeLease, state: State, now: Now) -> String {
         }),
         State::Free => None,
     };
-    let flags = flag_words(lease, now);
+    let flags = LockFlag::all(lease, now);
     let is_unreadable = state
         == State::Held {
             until: Instant::UNREADABLE,
         };
     let flags = flags
         .into_iter()
-        .filter(|flag| !is_unreadable || *flag != UNREADABLE_TIME);
+        .filter(|flag| !is_unreadable || *flag != LockFlag::UnreadableTime)
+        .map(LockFlag::words);
     let parts: Vec<String> = since.into_iter().chain(until).chain(flags).collect();
     match &parts[..] {
         [] => String::new(),

@@ -179,7 +179,9 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             HoldingCommand::ForceDelete => format!("{words}; wait for the lock {how}"),
         };
     }
-    if let Some(holder) = holder.filter(|holder| others && is_same_user(holder, request.caller)) {
+    if let Some(holder) =
+        holder.filter(|holder| others && identity::is_same_user(holder, request.caller))
+    {
         let person = identity::person(holder);
         let as_holder = same.as_holder(person);
         let what = match verb {
@@ -400,7 +402,7 @@ fn under(holder: &str, verb: Verb, same: &Program) -> String {
 pub(crate) fn running_command(holder: &str, caller: &str) -> Option<(HoldingCommand, String)> {
     let (running, whose) = HoldingCommand::of(holder)?;
     let name = running.name();
-    (whose == caller || is_same_user(holder, caller)).then(|| {
+    (whose == caller || identity::is_same_user(holder, caller)).then(|| {
         let words = format!("a `{name}` of {} has the lock", named(whose));
         (running, words)
     })
@@ -445,30 +447,4 @@ pub(super) fn possible_extension(most: Span, named: &Program, lease: Option<&Nod
         "add at most {possible} with `{}`; {longer}",
         named.run(format_args!("renew {nodes} --duration +{possible}"))
     )
-}
-
-/// Whether it is the same user on another host, judged by the `user@host` of default identities. The caller
-/// could set that holder.
-fn is_same_user(holder: &str, caller: &str) -> bool {
-    let user = |identity: &str| identity.split_once('@').map(|(user, _)| user.to_owned());
-    let holder = identity::person(holder);
-    holder != caller
-        && user(holder).is_some()
-        && user(holder) == user(caller)
-        && identity::validate(holder).is_ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_user_on_another_host_is_recognized() {
-        assert!(is_same_user("alice@laptop", "alice@bastion"));
-        assert!(is_same_user("kubeadm:alice@laptop", "alice@bastion"));
-        assert!(!is_same_user("alice@bastion", "alice@bastion"));
-        assert!(!is_same_user("bob@bastion", "alice@bastion"));
-        assert!(!is_same_user("alice", "alice@bastion"));
-        assert!(!is_same_user("alice@bastion ", "alice@bastion"));
-    }
 }

@@ -2,6 +2,8 @@
 
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Now, State};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::time::longest_lock;
 
@@ -51,20 +53,47 @@ impl ShownState {
     }
 }
 
-/// Its time can't be read.
-pub(super) const UNREADABLE_TIME: &str = "unreadable time";
+/// Something unusual about a Lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) enum LockFlag {
+    /// The Lease has a time that can't be read, such as one in the year 9999. It counts as far in the future.
+    UnreadableTime,
+    /// The last renewal is in the future: the holder's clock is ahead.
+    ClockAhead,
+    /// It ends more than an hour from now, or was not renewed for longer than that.
+    Overlong,
+    /// It was deleted, but something such as a finalizer keeps it.
+    Deleting,
+}
+
+impl LockFlag {
+    /// What is unusual about `lease`.
+    pub(crate) fn all(lease: &NodeLease, now: Now) -> Vec<Self> {
+        let flags = lease.flags(now);
+        let all = [
+            (flags.unreadable_time, Self::UnreadableTime),
+            (flags.clock_ahead, Self::ClockAhead),
+            (flags.overlong, Self::Overlong),
+            (lease.is_deleting(), Self::Deleting),
+        ];
+        let set = all.into_iter().filter(|(is_set, _)| *is_set);
+        set.map(|(_, flag)| flag).collect()
+    }
+
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::UnreadableTime => "unreadable time".to_owned(),
+            Self::ClockAhead => "clock ahead".to_owned(),
+            Self::Overlong => format!("longer than {}", longest_lock()),
+            Self::Deleting => "being deleted".to_owned(),
+        }
+    }
+}
 
 /// What is unusual about a Lease.
 pub(crate) fn flag_words(lease: &NodeLease, now: Now) -> Vec<String> {
-    let flags = lease.flags(now);
-    let all = [
-        (flags.unreadable_time, UNREADABLE_TIME.to_owned()),
-        (flags.clock_ahead, "clock ahead".to_owned()),
-        (flags.overlong, format!("longer than {}", longest_lock())),
-        (lease.is_deleting(), "being deleted".to_owned()),
-    ];
-    let set = all.into_iter().filter(|(is_set, _)| *is_set);
-    set.map(|(_, words)| words).collect()
+    let flags = LockFlag::all(lease, now).into_iter();
+    flags.map(LockFlag::words).collect()
 }
 
 /// The state of a node that a holder left unfinished.

@@ -55,6 +55,17 @@ pub enum Health {
     Gone,
 }
 
+impl Health {
+    /// Since when the node is unreachable, if it is and that is known.
+    #[must_use]
+    pub fn unreachable_since(&self) -> Option<Instant> {
+        match self {
+            Self::Unreachable { since } => *since,
+            _ => None,
+        }
+    }
+}
+
 /// A kubelet's heartbeat: its Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {

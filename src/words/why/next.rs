@@ -151,10 +151,20 @@ impl Commands<'_> {
         }
     }
 
+    /// A command of kubectl that reads in the namespace.
     fn kubectl(&mut self, line: &str, about: &'static str) {
-        let command = self
-            .program
-            .kubectl(format_args!("{line}{}", self.in_namespace()));
+        self.kubectl_outside(&format!("{line}{}", self.in_namespace()), about);
+    }
+
+    /// The same for what is in no namespace.
+    fn kubectl_outside(&mut self, line: &str, about: &'static str) {
+        let command = self.program.kubectl(line);
+        self.add(CommandRisk::Look, command, about);
+    }
+
+    fn describe_node(&mut self, node: &str) {
+        let command = self.program.run(format_args!("describe {node}"));
+        let about = "show the state of the node, and who works on it";
         self.add(CommandRisk::Look, command, about);
     }
 
@@ -187,20 +197,10 @@ impl Commands<'_> {
         match health {
             Health::Ready => {}
             Health::NotReady { .. } | Health::KubeletAlive { .. } => {
-                let command = program.run(format_args!("describe {node}"));
-                self.add(
-                    CommandRisk::Look,
-                    command,
-                    "show the state of the node, and who works on it",
-                );
+                self.describe_node(node);
             }
             Health::Unreachable { .. } => {
-                let command = program.run(format_args!("describe {node}"));
-                self.add(
-                    CommandRisk::Look,
-                    command,
-                    "show the state of the node, and who works on it",
-                );
+                self.describe_node(node);
                 let command = program.run(format_args!("fence {node} -- HOOK"));
                 self.add(
                     CommandRisk::Fence,
@@ -261,17 +261,10 @@ impl Commands<'_> {
                 self.kubectl(&line, about);
             }
             Reason::VolumeAffinity { volume, nodes, .. } => {
-                let command = self
-                    .program
-                    .kubectl(format_args!("describe pv {}", for_shell(volume)));
-                self.add(CommandRisk::Look, command, "see its node affinity");
-                for (node, _) in nodes.iter().take(1) {
-                    let command = self.program.run(format_args!("describe {node}"));
-                    self.add(
-                        CommandRisk::Look,
-                        command,
-                        "show the state of the node, and who works on it",
-                    );
+                let line = format!("describe pv {}", for_shell(volume));
+                self.kubectl_outside(&line, "see its node affinity");
+                if let Some((node, _)) = nodes.first() {
+                    self.describe_node(node);
                 }
             }
             Reason::MultiAttach {
@@ -280,8 +273,7 @@ impl Commands<'_> {
                 match pods.first() {
                     Some(pod) => self.why(&format!("pod/{pod}")),
                     None => {
-                        let command = self.program.kubectl("get volumeattachments");
-                        self.add(CommandRisk::Look, command, "see who has the volume");
+                        self.kubectl_outside("get volumeattachments", "see who has the volume");
                     }
                 }
                 if let Some(health) = health {
@@ -294,14 +286,11 @@ impl Commands<'_> {
                 self.why(&format!("pvc/{claim}"));
             }
             Reason::VolumeLost { volume } => {
-                let command = self
-                    .program
-                    .kubectl(format_args!("get pv {}", for_shell(volume)));
-                self.add(CommandRisk::Look, command, "check whether it is back");
+                let line = format!("get pv {}", for_shell(volume));
+                self.kubectl_outside(&line, "check whether it is back");
             }
             Reason::VolumeMissing { .. } => {
-                let command = self.program.kubectl("get pv");
-                self.add(CommandRisk::Look, command, "see which volumes exist");
+                self.kubectl_outside("get pv", "see which volumes exist");
             }
             Reason::Eviction(_) => self.kubectl(
                 "get pdb",
@@ -343,20 +332,10 @@ impl Commands<'_> {
             | Reason::VolumeTaken { .. }
             | Reason::Provisioning { .. } => self.describe(),
             Reason::NoClass { .. } => {
-                let command = self.program.kubectl("get storageclasses");
-                self.add(CommandRisk::Look, command, "see which classes exist");
+                self.kubectl_outside("get storageclasses", "see which classes exist");
             }
             Reason::Content { .. } => {
-                let command = self.program.kubectl("get apiservices");
-                self.add(
-                    CommandRisk::Look,
-                    command,
-                    "see which API groups are not available",
-                );
-            }
-            Reason::OutsideSet { owner, .. } | Reason::NotCreatedYet { owner } => {
-                let line = format!("describe {}", for_shell(owner));
-                self.kubectl(&line, "read its events");
+                self.kubectl_outside("get apiservices", "see which API groups are not available");
             }
             Reason::InOrder { pod, .. } => self.why(&format!("pod/{pod}")),
             Reason::NotCreated { message, .. } if message.contains("exceeded quota") => {
@@ -365,7 +344,9 @@ impl Commands<'_> {
                     "see what is used, then free some or raise the quota",
                 );
             }
-            Reason::NotCreated { owner, .. } => {
+            Reason::NotCreated { owner, .. }
+            | Reason::OutsideSet { owner, .. }
+            | Reason::NotCreatedYet { owner } => {
                 let line = format!("describe {}", for_shell(owner));
                 self.kubectl(&line, "read its events");
             }

@@ -30,6 +30,18 @@ pub fn person(holder: &str) -> &str {
     }
 }
 
+/// Whether the person behind `holder` is the user of `identity` on another host, judged by the `user@host` of default
+/// identities.
+#[must_use]
+pub fn is_same_user(holder: &str, identity: &str) -> bool {
+    let user = |identity: &str| identity.split_once('@').map(|(user, _)| user.to_owned());
+    let holder = person(holder);
+    holder != identity
+        && user(holder).is_some()
+        && user(holder) == user(identity)
+        && validate(holder).is_ok()
+}
+
 /// A name as people read it: in quotes if it is only white space or has white space at an end, which
 /// other tools may write. Without quotes, readers would see no holder, or another holder.
 #[must_use]
@@ -167,6 +179,16 @@ mod tests {
         assert_eq!(person(&hold), "alice@bastion");
         assert_eq!(person("kubeadm-by-hand"), "kubeadm-by-hand");
         assert_eq!(person("kubeadm:"), "kubeadm:", "nobody is behind it");
+    }
+
+    #[test]
+    fn the_same_user_on_another_host_is_recognized() {
+        assert!(is_same_user("alice@laptop", "alice@bastion"));
+        assert!(is_same_user("kubeadm:alice@laptop", "alice@bastion"));
+        assert!(!is_same_user("alice@bastion", "alice@bastion"));
+        assert!(!is_same_user("bob@bastion", "alice@bastion"));
+        assert!(!is_same_user("alice", "alice@bastion"));
+        assert!(!is_same_user("alice@bastion ", "alice@bastion"));
     }
 
     #[test]
