@@ -1,7 +1,7 @@
 //! A forced deletion as data.
 
 use maintenance_lease::protocol::Now;
-use pod_safety::checks::{self, Verdict};
+use pod_safety::checks::{Level, Verdict};
 use pod_safety::outcome;
 use pod_safety::report::{DeletionTarget, Report};
 use schemars::JsonSchema;
@@ -93,22 +93,6 @@ struct Check {
     /// A blocker that can't be overridden.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_final: bool,
-}
-
-/// How bad it is.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "RiskLevel")]
-enum Level {
-    /// Nothing is at risk.
-    Ok,
-    /// Worth knowing.
-    Info,
-    /// It could not be checked. The risk `unread` must be accepted.
-    Unread,
-    /// A guarantee is lost, which must be accepted.
-    Risk,
-    /// It is refused, unless it is overridden by its id.
-    Blocker,
 }
 
 impl ForceDeletionList {
@@ -231,13 +215,7 @@ impl Check {
     fn of(verdict: &Verdict) -> Self {
         Self {
             id: verdict.id,
-            level: match verdict.level {
-                checks::Level::Ok => Level::Ok,
-                checks::Level::Info => Level::Info,
-                checks::Level::Unread => Level::Unread,
-                checks::Level::Risk => Level::Risk,
-                checks::Level::Blocker => Level::Blocker,
-            },
+            level: verdict.level,
             message: verdict.to_string(),
             is_final: verdict.is_final,
         }

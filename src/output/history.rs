@@ -19,7 +19,7 @@ use crate::words::holder_name::{brief, of_node};
 pub(crate) type RecordList = List<kind::LockRecordList, Record>;
 
 /// A lock that somebody has or had.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "LockRecord")]
 pub(crate) struct Record {
@@ -107,20 +107,9 @@ impl Record {
 
     fn new(node: &str, outcome: Option<LockOutcome>) -> Self {
         Self {
-            api_version: ApiVersion::V2,
-            kind: kind::LockRecord::LockRecord,
             node: node.to_owned(),
-            holder: None,
-            api_user: None,
-            ticket: None,
-            reason: None,
-            acquired_at: None,
-            since: None,
-            ended_at: None,
-            lasted: None,
             outcome,
-            ended_by: None,
-            error: None,
+            ..Self::default()
         }
     }
 

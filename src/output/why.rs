@@ -52,7 +52,7 @@ pub(crate) struct Diagnosis<'a> {
     blocks: Vec<String>,
     /// What to run next, the safest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    next: Vec<NextCommand>,
+    next: Vec<Step>,
     /// What could not be read. Other reasons may be missing for this.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unread: Vec<Unread>,
@@ -89,23 +89,6 @@ impl StuckReason {
                 reasons.iter().map(|one| Self::of(one, now)).collect()
             }
             _ => Vec::new(),
-        }
-    }
-}
-
-/// A command to run next.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct NextCommand {
-    command: String,
-    /// What it is for.
-    about: &'static str,
-}
-
-impl From<Step> for NextCommand {
-    fn from(step: Step) -> Self {
-        Self {
-            command: step.command,
-            about: step.about,
         }
     }
 }
@@ -175,7 +158,6 @@ impl<'a> Finding<'a> {
         let found = self.found;
         let reasons = { found.reasons.iter() }.map(|reason| StuckReason::of(reason, now));
         let blocks = found.blocks.iter();
-        let next = self.steps.iter().cloned().map(NextCommand::from);
         let unread = found.unread.iter().map(|unread| Unread {
             what: unread.what,
             message: unread.why.to_string(),
@@ -207,7 +189,7 @@ impl<'a> Finding<'a> {
             blocks: blocks
                 .map(|blocked| why::blocked_sentence(blocked, now))
                 .collect(),
-            next: next.collect(),
+            next: self.steps.clone(),
             unread: unread.collect(),
         }])
     }

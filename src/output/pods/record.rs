@@ -11,11 +11,11 @@ use serde::Serialize;
 
 use super::item::{Item, items};
 use crate::output::data::{ApiVersion, List, ListEntry, Time, kind};
-use crate::output::why::{NextCommand, StuckReason};
+use crate::output::why::StuckReason;
 use crate::words::health;
 use crate::words::hint_command::Program;
 use crate::words::stuck::is_name_held;
-use crate::words::why::{blocked_sentence, volume_steps};
+use crate::words::why::{Step, blocked_sentence, volume_steps};
 
 /// All that is stuck.
 pub(crate) type StuckList<'a> = List<kind::StuckList, Record<'a>>;
@@ -108,7 +108,7 @@ pub(crate) struct Volume<'a> {
     /// The driver that attached it.
     driver: &'a str,
     /// What to run next, the safest first.
-    next: Vec<NextCommand>,
+    next: Vec<Step>,
 }
 
 /// A namespace that can't be deleted before stuck pods are gone.
@@ -173,9 +173,7 @@ impl<'a> Record<'a> {
                 },
                 volume: stuck.attachment.volume.as_deref(),
                 driver: &stuck.attachment.driver,
-                next: { volume_steps(slice::from_ref(stuck), program).into_iter() }
-                    .map(NextCommand::from)
-                    .collect(),
+                next: volume_steps(slice::from_ref(stuck), program),
             }),
             Item::Namespace(namespace) => Self::Namespace(Namespace {
                 api_version: ApiVersion::V2,

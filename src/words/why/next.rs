@@ -3,19 +3,22 @@
 use pod_safety::node_health::Health;
 use pod_safety::stuck::{Orphan, Stuck, StuckVolume};
 use pod_safety::why::{Diagnosis, Reason, State};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::object::{Kind, Object};
 use crate::text::for_shell;
 use crate::words::hint_command::{NO_REASON, Program};
 
 /// A command to run next.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[schemars(rename = "NextCommand")]
 pub(crate) struct Step {
+    #[serde(skip)]
     risk: CommandRisk,
-    /// The command line.
     pub(crate) command: String,
-    /// What it is for: a comment in a shell. zsh runs a pasted comment as a command, so it must not have an
-    /// effect there.
+    // A comment in a shell. zsh runs a pasted comment as a command, so it must not have an effect there.
+    /// What it is for.
     pub(crate) about: &'static str,
 }
 

@@ -2,22 +2,26 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::bugs::{self, Bug};
 use crate::known::Why;
 use crate::words::few;
 
 /// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[schemars(rename = "RiskLevel")]
 pub enum Level {
     /// Nothing is at risk.
     Ok,
     /// Worth knowing.
     Info,
-    /// It could not be read: the risk [`UNREAD`] has to be accepted.
+    /// It could not be checked. The risk `unread` must be accepted.
     Unread,
-    /// A guarantee may be lost. The risk must be accepted.
+    /// A guarantee is lost, which must be accepted.
     Risk,
-    /// The deletion is refused unless this is overridden by its id.
+    /// It is refused, unless it is overridden by its id.
     Blocker,
 }
 
