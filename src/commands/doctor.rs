@@ -11,10 +11,10 @@ mod unread;
 use clap::Args;
 use futures::future::join_all;
 use maintenance_lease::{LeaseScope, NAMESPACE};
+use other_tools::LocksByNode;
 use pod_safety::cluster::Reader;
 use pod_safety::{Known, Why};
 
-use self::leases::Leases;
 use self::policies::InForce;
 use self::unread::unread;
 use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
@@ -135,7 +135,7 @@ async fn locks(
         }
     };
     let leases = all.into_iter().map(|any| any.lease);
-    let leases: Leases = leases
+    let leases: LocksByNode = leases
         .map(|lease| (lease.node().to_owned(), lease))
         .collect();
     let (overdue, notices) = leases::overdue(session, &leases);

@@ -9,6 +9,7 @@
 mod apply;
 mod findings;
 mod held_label;
+mod keys_of_nodes;
 mod keys_on_node;
 mod left_behind;
 mod machine;
@@ -34,6 +35,7 @@ pub use apply::{
     set_keys,
 };
 pub use findings::{Activity, Finding, findings, medik8s_finding, medik8s_lease_path};
+pub use keys_of_nodes::{KeysOfNodes, LocksByNode};
 pub use keys_on_node::{KeysOnNode, current_lock_id};
 pub use left_behind::LeftBehind;
 pub use machine::{MachineApi, MachineRef};

@@ -1,8 +1,7 @@
 //! Leases that the lease policy can't date.
 
-use std::collections::HashMap;
-
-use maintenance_lease::{AnyLease, NodeLease};
+use maintenance_lease::AnyLease;
+use other_tools::LocksByNode;
 
 use super::policies::InForce;
 use super::unread::unread;
@@ -13,9 +12,6 @@ use crate::run::webhook;
 use crate::words::doctor::finding::{Finding, Source};
 use crate::words::holder_name::person;
 use crate::words::webhook::overdue_hold;
-
-/// The locks of all nodes, by node.
-pub(super) type Leases = HashMap<String, NodeLease>;
 
 /// The Leases without managedFields, which show the time of a write. Only the lease policy needs them. A repair changes no lock.
 pub(super) async fn check(
@@ -42,7 +38,10 @@ pub(super) async fn check(
 }
 
 /// The holds that are past their expected end, and the messages about them.
-pub(super) fn overdue(session: &Session<'_>, leases: &Leases) -> (Option<Finding>, Vec<Notice>) {
+pub(super) fn overdue(
+    session: &Session<'_>,
+    leases: &LocksByNode,
+) -> (Option<Finding>, Vec<Notice>) {
     let now = session.locks.server_time().now();
     let holds = leases.values().filter(|lease| lease.is_hold());
     let overdue = holds.filter_map(|lease| Some((lease, lease.overdue_for(now)?)));

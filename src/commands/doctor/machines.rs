@@ -2,10 +2,10 @@
 
 use k8s_openapi::api::core::v1::Node;
 use other_tools::{
-    KeysOnNode, MachineRecord, MachineRef, OptedOutMachine, current_lock_id, machine_of,
+    KeysOnNode, LocksByNode, MachineRecord, MachineRef, OptedOutMachine, current_lock_id,
+    machine_of,
 };
 
-use super::leases::Leases;
 use crate::error::ProtectionError;
 use crate::run::session::Session;
 use crate::words::doctor::finding::Finding;
@@ -52,7 +52,7 @@ pub(super) async fn check(
     session: &Session<'_>,
     nodes: &[WithMachine],
     opted_out: &[OptedOutMachine],
-    leases: &Leases,
+    leases: &LocksByNode,
     fix: bool,
 ) -> Vec<Finding> {
     let now = session.locks.server_time().now();
