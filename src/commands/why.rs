@@ -101,7 +101,7 @@ fn print(
 /// The kind and name that were typed.
 ///
 /// # Errors
-/// If it is more than one object, or no kind that can be explained.
+/// If it is more than one object, no kind that can be explained, or not a valid name.
 fn object(typed: &[String]) -> Result<(Kind, String), InputError> {
     if typed.len() > 1 && typed.iter().all(|word| word.contains('/')) {
         return Err(InputError::NotOneObject);
@@ -120,7 +120,13 @@ fn object(typed: &[String]) -> Result<(Kind, String), InputError> {
     .unwrap_or_default();
     let is_node = kind == Some(Kind::Node);
     match kind {
-        Some(kind) if !is_node && is_object_name(name) => Ok((kind, name.to_owned())),
+        Some(kind) if !is_node => {
+            let name = name.to_owned();
+            match is_object_name(&name) {
+                true => Ok((kind, name)),
+                false => Err(InputError::ObjectName { kind, name }),
+            }
+        }
         _ => Err(InputError::NotExplained {
             typed: typed.join(" "),
             node: (is_node && !name.is_empty()).then(|| name.to_owned()),

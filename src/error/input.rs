@@ -6,6 +6,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::identity::InvalidIdentity;
 
+use crate::object::Kind;
+
 /// Why the input of a command is invalid.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum InputError {
@@ -92,6 +94,8 @@ pub(crate) enum InputError {
     NoProof,
     /// A selector of pods that would match everything.
     EmptyPodSelector,
+    /// Not a valid name of an object of this kind.
+    ObjectName { kind: Kind, name: String },
     /// Neither a pod nor a node; `is_risk` if it looks like a risk to accept.
     NotATarget { typed: String, is_risk: bool },
     /// A kind of object without a name.

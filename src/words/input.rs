@@ -6,12 +6,15 @@ use super::hint_command::{NO_PROOF, Program};
 use super::time::{length, longest_lock, rfc3339};
 use super::usage::missing;
 use crate::error::{InputError, Verb};
+use crate::object::Kind;
 use crate::text::{for_shell, shown};
 
 const ONLY_ONE: &str = "use only one of them";
 
-const NODE_NAMES: &str =
-    "node names have only lower-case letters, digits, - and ., at most 253 characters";
+/// What the names of objects consist of.
+const NAMES: &str = "names have only lower-case letters, digits, - and ., at most 253 characters";
+
+const NAMESPACES: &str = "names have only lower-case letters, digits and -, at most 63 characters";
 
 const ONE_ON_EACH_LINE: &str = "put one node on each line";
 
@@ -51,7 +54,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             },
             program
                 .unquoted_reason(std::slice::from_ref(name))
-                .unwrap_or_else(|| NODE_NAMES.to_owned()),
+                .unwrap_or_else(|| format!("node {NAMES}")),
         ),
         InputError::NodeNames(names) => both(
             format!("\"{}\" is not a valid node name", shown(names)),
@@ -181,20 +184,37 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             "the selector of -l is empty: it would match all pods in the namespace",
             "give a label selector, e.g. -l app=web, or name the pods",
         ),
-        InputError::NotATarget { typed, is_risk } => both(
-            match is_risk {
-                true => format!("{:?} is neither a pod nor a node", shown(typed)),
-                false => format!("{:?} has no kind", shown(typed)),
-            },
-            match is_risk {
-                true => format!("to accept this risk, write --accept-risk={typed}"),
-                false => {
-                    let is_name = !typed.contains(['/', ' ']);
-                    let name = if is_name { &for_shell(typed) } else { "NAME" };
-                    format!("use pod/{name} or node/{name}")
-                }
-            },
+        InputError::ObjectName { kind, name } => {
+            let names = match kind {
+                Kind::Namespace => NAMESPACES,
+                Kind::Node | Kind::Pod | Kind::Claim => NAMES,
+            };
+            let kind = kind.word();
+            both(
+                match name.is_empty() {
+                    true => format!("a {kind} name must not be empty"),
+                    false => format!("\"{}\" is not a valid {kind} name", shown(name)),
+                },
+                format!("{kind} {names}"),
+            )
+        }
+        InputError::NotATarget {
+            typed,
+            is_risk: true,
+        } => both(
+            format!("{:?} is neither a pod nor a node", shown(typed)),
+            format!("to accept this risk, write --accept-risk={typed}"),
         ),
+        InputError::NotATarget { typed, .. } => {
+            let (fault, name) = match typed.contains(['/', ' ']) {
+                true => ("is neither a pod nor a node", "NAME"),
+                false => ("has no kind", &*for_shell(typed)),
+            };
+            both(
+                format!("{:?} {fault}", shown(typed)),
+                format!("use pod/{name} or node/{name}"),
+            )
+        }
         InputError::MissingName { kind } => both(
             format!("missing NAME after {kind}"),
             format!("use {kind}/NAME"),

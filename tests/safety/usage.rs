@@ -11,6 +11,8 @@ fn arguments_that_cannot_be_meant() {
     let runs: Vec<String> = [
         &["force-delete"][..],
         &["force-delete", "web-0"],
+        &["force-delete", "pvc/a"],
+        &["force-delete", "pod/A_b"],
         &["force-delete", "pod/a", "node/b"],
         &["force-delete", "pod/a", "--accept-risk"],
         &["force-delete", "pod/a", "--accept-risk=", "-m", "why"],
@@ -62,6 +64,18 @@ fn arguments_that_cannot_be_meant() {
     -- stderr
     error: "web-0" has no kind
     hint: use pod/web-0 or node/web-0
+    -- exit code 2
+
+    $ kubectl maint force-delete pvc/a
+    -- stderr
+    error: "pvc/a" is neither a pod nor a node
+    hint: use pod/NAME or node/NAME
+    -- exit code 2
+
+    $ kubectl maint force-delete pod/A_b
+    -- stderr
+    error: "A_b" is not a valid pod name
+    hint: pod names have only lower-case letters, digits, - and ., at most 253 characters
     -- exit code 2
 
     $ kubectl maint force-delete pod/a node/b

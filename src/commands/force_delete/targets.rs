@@ -36,7 +36,13 @@ impl Targets {
         for typed in with_kinds(&args.targets) {
             let typed = typed.as_str();
             match kind_and_name(typed) {
-                Some((Some(Kind::Pod), name)) if is_object_name(name) => {
+                Some((Some(Kind::Pod), name)) => {
+                    if !is_object_name(name) {
+                        return Err(InputError::ObjectName {
+                            kind: Kind::Pod,
+                            name: name.to_owned(),
+                        });
+                    }
                     if !pods.iter().any(|pod| pod == name) {
                         pods.push(name.to_owned());
                     }

@@ -464,6 +464,15 @@ fn values_that_cannot_be_meant_have_a_hint() {
             "error: \"web-0\" has no kind\nhint: use pod/web-0, pvc/web-0 or namespace/web-0\n",
         ),
         (
+            &["why", "pvc/A_b"],
+            "error: \"A_b\" is not a valid pvc name\nhint: pvc names have only lower-case letters, digits, - and ., at most 253 characters\n",
+        ),
+        (
+            &["why", "ns", "A"],
+            "error: \"A\" is not a valid namespace name\nhint: namespace names have only lower-case letters, digits and -, at most 63 characters\n",
+        ),
+        (&["why", "pod/"], "error: a pod name must not be empty\n"),
+        (
             &["why", "deploy/web"],
             "hint: use pod/NAME, pvc/NAME or namespace/NAME; list its pods with `kubectl get pods`\n",
         ),
