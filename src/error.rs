@@ -181,9 +181,9 @@ pub(crate) enum Failure {
     Reported(Kind),
 }
 
-/// Why a message to a webhook was not sent.
+/// Why a webhook did not confirm a message.
 #[derive(Debug)]
-pub(crate) enum UnsentMessage {
+pub(crate) enum MessageError {
     /// The webhook can't be reached.
     Connect(ConnectError),
     /// It answered with this status.

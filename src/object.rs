@@ -13,7 +13,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Object {
     pub(crate) kind: Kind,
-    /// Empty for a namespace.
+    /// The namespace of the command. It does not apply to a Node or a namespace.
     pub(crate) namespace: String,
     pub(crate) name: String,
 }

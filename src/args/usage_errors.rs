@@ -22,7 +22,7 @@ use crate::words::usage;
 /// Message and hint.
 type Lines = (String, String);
 
-/// A command line in which something is wrong.
+/// A command line, to explain what is wrong with it.
 #[derive(Clone, Copy)]
 pub(crate) struct CommandLine<'a> {
     pub(crate) words: &'a [OsString],

@@ -71,6 +71,7 @@ async fn read(subject: &Object, session: &Session<'_>) -> Result<Diagnosis, Fail
         Kind::Pod => reader.why_pod(namespace, name).await?,
         Kind::Claim => reader.why_claim(namespace, name).await?,
         Kind::Namespace => reader.why_namespace(name).await?,
+        // `object` refuses Nodes.
         Kind::Node => None,
     };
     let namespace = (subject.kind != Kind::Namespace).then(|| namespace.clone());

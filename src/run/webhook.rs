@@ -10,9 +10,9 @@ use tokio::time::{sleep, timeout};
 use super::background::LIMIT;
 use super::session::Session;
 use crate::args::connection::USER_AGENT;
-use crate::error::UnsentMessage;
+use crate::error::MessageError;
 use crate::output::notice::Notice;
-use crate::words::webhook::{not_sent, unusable};
+use crate::words::webhook::{not_confirmed, unusable};
 
 /// The URL. It may hold a secret.
 const VARIABLE: &str = "KUBECTL_MAINT_WEBHOOK";
@@ -45,28 +45,30 @@ pub(crate) async fn send(session: &Session<'_>, notices: Vec<Notice>) {
     });
     let failed = join_all(sending).await.into_iter().find_map(Result::err);
     if let Some(error) = failed {
-        session.terminal.warn(not_sent(&webhook.host(), &error));
+        session
+            .terminal
+            .warn(not_confirmed(&webhook.host(), &error));
     }
 }
 
 /// Posts a message until it is taken, refused or too late.
-async fn post(webhook: &Webhook, notice: &Notice) -> Result<(), UnsentMessage> {
+async fn post(webhook: &Webhook, notice: &Notice) -> Result<(), MessageError> {
     let mut last = None;
     let trying = async {
         let mut pause = FIRST_PAUSE;
         loop {
             match webhook.post(notice.body()).await {
                 Ok(status) if status.is_success() => return Ok(()),
-                Ok(status) if is_temporary(status) => last = Some(UnsentMessage::Status(status)),
-                Ok(status) => return Err(UnsentMessage::Status(status)),
-                Err(error) => last = Some(UnsentMessage::Connect(error)),
+                Ok(status) if is_temporary(status) => last = Some(MessageError::Status(status)),
+                Ok(status) => return Err(MessageError::Status(status)),
+                Err(error) => last = Some(MessageError::Connect(error)),
             }
             sleep(pause).await;
             pause *= 2;
         }
     };
     let answer = timeout(LIMIT, trying).await;
-    answer.unwrap_or_else(|_| Err(last.unwrap_or(UnsentMessage::TimedOut(LIMIT))))
+    answer.unwrap_or_else(|_| Err(last.unwrap_or(MessageError::TimedOut(LIMIT))))
 }
 
 fn is_temporary(status: StatusCode) -> bool {

@@ -1,4 +1,4 @@
-//! Messages to a webhook, and why they could not be sent, in words.
+//! Messages to a webhook, and why it did not confirm them, in words.
 
 use connect::WebhookError;
 use maintenance_lease::NodeLease;
@@ -7,8 +7,11 @@ use pod_safety::words::age;
 
 use super::holder_name::person;
 use super::lock::why;
-use crate::error::UnsentMessage;
+use crate::error::MessageError;
 use crate::text::escape;
+
+/// How kubectl begins an error of a connection.
+const NO_SERVER: &str = "Unable to connect to the server: ";
 
 /// The variable is no URL that can be used. The URL itself may hold a secret.
 pub(crate) fn unusable(variable: &str, error: &WebhookError) -> String {
@@ -19,17 +22,21 @@ pub(crate) fn unusable(variable: &str, error: &WebhookError) -> String {
     format!("could not use the webhook in {variable}: {cause}")
 }
 
-/// A message was not taken.
-pub(crate) fn not_sent(host: &str, error: &UnsentMessage) -> String {
+/// The message may have arrived.
+pub(crate) fn not_confirmed(host: &str, error: &MessageError) -> String {
     let cause = match error {
-        UnsentMessage::Connect(error) => escape(&error.to_string()),
-        UnsentMessage::Status(status) => {
+        MessageError::Connect(error) => {
+            let error = error.to_string();
+            // To operators, that is the API server.
+            escape(error.strip_prefix(NO_SERVER).unwrap_or(&error))
+        }
+        MessageError::Status(status) => {
             format!("it answered with HTTP status {}", status.as_u16())
         }
-        UnsentMessage::TimedOut(limit) => format!("it did not answer in {}s", limit.as_secs()),
+        MessageError::TimedOut(limit) => format!("it did not answer in {}s", limit.as_secs()),
     };
     let host = escape(host);
-    format!("could not send a message to the webhook at {host}: {cause}")
+    format!("the webhook at {host} did not confirm a message: {cause}")
 }
 
 /// A hold is past its expected end, by `ago`.

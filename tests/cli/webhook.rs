@@ -125,7 +125,7 @@ fn sent(server: &Server, mut run: impl FnMut() -> Run) -> (Run, Vec<Value>) {
     for _ in 0..10 {
         let run = run();
         let bodies = server.bodies();
-        if !run.stderr.contains("could not send a message") {
+        if !run.stderr.contains("did not confirm a message") {
             return (run, bodies);
         }
     }
@@ -306,7 +306,7 @@ fn a_message_is_sent_again_until_it_is_taken() {
                 Server::plain(&[Answer::Nothing, Answer::Status(500), Answer::Status(204)]);
             let run = cluster.maint(hold).env(VARIABLE, server.url()).succeeds();
             unhold(cluster, &[&node]);
-            (!run.stderr.contains("could not send")).then(|| server.bodies())
+            (!run.stderr.contains("did not confirm")).then(|| server.bodies())
         });
         let tried = tried.expect("it is taken");
         assert_eq!(tried.len(), 3);
@@ -316,7 +316,7 @@ fn a_message_is_sent_again_until_it_is_taken() {
         let server = Server::plain(&[Answer::Status(404)]);
         let run = cluster.maint(hold).env(VARIABLE, server.url()).succeeds();
         let said = format!(
-            "Warning: could not send a message to the webhook at {}: it answered with HTTP status 404\n",
+            "Warning: the webhook at {} did not confirm a message: it answered with HTTP status 404\n",
             server.address
         );
         assert!(run.stderr.contains(&said), "{run}");
@@ -337,22 +337,27 @@ fn a_webhook_that_does_not_work_fails_nothing_and_its_url_stays_secret() {
         for (url, said) in [
             (
                 silent.url(),
-                format!("at {}: it did not answer in 2s", silent.address),
+                format!(
+                    "at {} did not confirm a message: it did not answer in 2s",
+                    silent.address
+                ),
             ),
             (
                 closing.url(),
                 format!(
-                    "at {}: Unable to connect to the server: the server closed the connection before it answered",
+                    "at {} did not confirm a message: the server closed the connection before it answered",
                     closing.address
                 ),
             ),
             (
                 format!("http://{closed}/{SECRET}"),
-                format!("at {closed}: The connection to the server {closed} was refused"),
+                format!(
+                    "at {closed} did not confirm a message: The connection to the server {closed} was refused"
+                ),
             ),
             (
                 secure.url().replace("http:", "https:"),
-                format!("at {}: ", secure.address),
+                format!("at {} did not confirm a message: ", secure.address),
             ),
             (
                 format!("ftp://example.com/{SECRET}"),

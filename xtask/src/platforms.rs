@@ -22,7 +22,7 @@ use crate::output::print;
 pub(crate) struct Arguments {}
 
 /// The packages whose tests were written for other systems too.
-const WITH_TESTS: [&str; 2] = ["boot-clock", "supervisor"];
+const WITH_TESTS: [&str; 3] = ["boot-clock", "platform", "supervisor"];
 
 /// One for each system: none of our code depends on the processor.
 const TARGETS: [&str; 2] = ["aarch64-apple-darwin", "x86_64-pc-windows-gnu"];

@@ -3,7 +3,8 @@
 //! [`connect`] decides where to and as whom, and builds the transport; nothing is sent before the first request, so
 //! most of what can go wrong with a connection shows only there. [`ConnectError::classify`] names it then.
 //!
-//! kube does the rest. The head of each module names the gap in kube that it closes: once kube closes it, the module can go.
+//! kube does the rest. The head of each file in `src/` names the gap in kube that it closes, or why it is here. Once kube
+//! closes a gap, its file can go.
 //!
 //! This module never prints: what the API server or `-v` has to say goes to the caller as a [`Notice`].
 

@@ -1,4 +1,4 @@
-//! The help of a program as a page in Markdown and as man pages, made from the definitions of its arguments alone.
+//! The help of `kubectl maint` as one page in Markdown and as man pages, made from the definitions of its arguments.
 #![warn(missing_docs)]
 
 mod man;

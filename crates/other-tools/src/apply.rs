@@ -211,7 +211,7 @@ pub(crate) async fn check_keys(
     write(requests, name, try_patch, to_set, async || Ok(true)).await
 }
 
-/// Sends the apply that `to_set` returns for the Node `name`, as `patch` does.
+/// Reads the Node `name`, checks `is_held`, and sends what `to_set` returns with `patch`. Tries again after errors that may pass.
 async fn write<E: From<ApiError>>(
     requests: &Requests,
     name: &str,
@@ -269,7 +269,7 @@ pub async fn remove_keys<E: From<ApiError>>(
     }
 }
 
-/// The same, but what is kept is no error yet.
+/// The same, but reports a key that something keeps in the result, not as an error.
 async fn remove_all<E: From<ApiError>>(
     requests: &Requests,
     name: &str,

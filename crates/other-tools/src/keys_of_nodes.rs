@@ -1,4 +1,4 @@
-//! What locks have set on many Nodes: what is left over of locks that have ended, and what holds lack. Pure.
+//! Decides what ended locks have left on Nodes, and which labels and opt-outs of holds are missing. Pure.
 
 use std::collections::HashMap;
 

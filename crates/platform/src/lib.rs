@@ -1,9 +1,9 @@
-//! What differs between operating systems. All system-dependent code of the plugin is here.
+//! What differs between operating systems for the code in `src/`.
 #![warn(missing_docs)]
 
 use std::ffi::OsStr;
 
-/// Whether a command that stands still with `with` is ended at its deadline all the same.
+/// Whether `with` ends a stopped command (Ctrl-Z) at its deadline.
 pub const ENDS_STOPPED_COMMANDS: bool = cfg!(target_os = "linux");
 
 /// The command that kills a process, without its id.

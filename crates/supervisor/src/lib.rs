@@ -79,7 +79,7 @@ mod exit;
 mod limits;
 mod not_run;
 
-// What differs between systems is chosen only here.
+// Only this file and `unix/` choose by the system. On Linux, `unix/` is compiled for tests only.
 
 #[cfg(unix)]
 mod deferred_signals;

@@ -1,4 +1,4 @@
-//! The numbers of signals. Unix systems have different ones for some.
+//! The numbers of signals. Some differ between Unix systems.
 
 use rustix::process::Signal;
 

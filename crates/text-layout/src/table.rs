@@ -14,7 +14,7 @@ pub const GAP: &str = "   ";
 const BLOCK: usize = 256;
 
 /// The longest cell, in characters: some come from other tools, which may write a megabyte.
-const LONGEST: usize = 1024;
+pub const LONGEST: usize = 1024;
 
 /// A column of a table.
 #[derive(Clone, Debug)]
@@ -91,8 +91,10 @@ impl AlignedTable {
                 .is_some()
     }
 
-    /// The lines of some rows, after the headers if these are the first rows. The rows are made twice, for their widths and
-    /// for their lines, so that not all their cells are in memory at once.
+    /// The lines of some rows, after the headers if these are the first rows.
+    ///
+    /// Goes through the rows twice: once for the widths, and once for the lines. So not all cells are in memory at once. Both
+    /// times, the rows must be the same.
     pub fn rows(
         &mut self,
         rows: impl IntoIterator<Item = Vec<String>, IntoIter: Clone>,

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now};
-use maintenance_lease::{NodeLease, NodeLookup, NodeRow};
+use maintenance_lease::{LONGEST_REASON, NodeLease, NodeLookup, NodeRow};
 use pod_safety::node_health::Health;
 use pod_safety::words::age;
 use text_layout::table::{self, AlignedTable};
@@ -16,6 +16,9 @@ use crate::words::machine;
 use crate::words::other_tools::sentences;
 use crate::words::state::ShownState;
 use crate::words::time::rfc3339;
+
+// No reason is cut.
+const _: () = assert!(table::LONGEST >= LONGEST_REASON);
 
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -70,7 +70,7 @@ pub(crate) struct Ended {
 pub(crate) struct Observed {
     /// When the first read began, by the boot clock.
     pub(crate) begun: BootInstant,
-    /// The same as the server's time. Other reads may take long, and must not make the heartbeat look
+    /// `begun` in the server's time. Other reads may take long, and must not make the heartbeat look
     /// older than it was.
     pub(crate) at: Now,
     pub(crate) evidence: Evidence,

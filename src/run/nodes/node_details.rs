@@ -82,6 +82,8 @@ pub(crate) struct Nodes<'a> {
     heartbeats: Option<&'a HashMap<String, Instant>>,
     /// Drop the labels: they are not shown, or were already read.
     without_labels: bool,
+    /// The label selector that the Nodes match.
+    selector: Option<&'a str>,
 }
 
 impl<'a> Nodes<'a> {
@@ -93,6 +95,7 @@ impl<'a> Nodes<'a> {
             reader: Reader::new(session.locks.requests().clone()),
             heartbeats,
             without_labels: false,
+            selector: None,
         }
     }
 
@@ -102,6 +105,11 @@ impl<'a> Nodes<'a> {
             without_labels: true,
             ..self
         }
+    }
+
+    /// Lists only Nodes that match `selector`. All that are read must match it.
+    pub(super) fn matching(self, selector: Option<&'a str>) -> Self {
+        Self { selector, ..self }
     }
 
     /// Reads these nodes.
@@ -156,7 +164,7 @@ impl<'a> Nodes<'a> {
         names: &BTreeSet<String>,
     ) -> Result<Vec<(String, DetailsRead)>, ApiError> {
         let mut missing = names.clone();
-        let nodes = self.list(None, |name| missing.remove(name)).await?;
+        let nodes = self.list(|name| missing.remove(name)).await?;
         let mut details: Vec<_> = match self.heartbeats {
             Some(_) => self.with_heartbeats(nodes).collect(),
             None => self.with_later_heartbeats(nodes).await,
@@ -166,16 +174,15 @@ impl<'a> Nodes<'a> {
         Ok(details)
     }
 
-    /// Lists the Nodes that match the label `selector` and `is_wanted`, without their heartbeats.
+    /// Lists the Nodes that match `is_wanted`, without their heartbeats.
     ///
     /// # Errors
     /// If they can't be read.
     pub(super) async fn list(
         &self,
-        selector: Option<&str>,
         mut is_wanted: impl FnMut(&str) -> bool + Send,
     ) -> Result<Vec<ListedNode>, ApiError> {
-        let listed = self.reader.select_nodes(selector, |node| {
+        let listed = self.reader.select_nodes(self.selector, |node| {
             let name = node.metadata.name.clone()?;
             if !is_wanted(&name) {
                 return None;

@@ -63,6 +63,7 @@ pub(crate) async fn read_details(
     }
     let details = Nodes::new(session, snapshot.heartbeats.as_ref())
         .without_labels()
+        .matching(filter.selector())
         .read_details(&nodes)
         .await?;
     snapshot.apply_details(details);
@@ -163,8 +164,8 @@ enum NodesRead {
     Whole(Vec<ListedNode>),
 }
 
-/// Lists the Nodes and, if `wide`, their heartbeats. If many heartbeats are late, reads whole Nodes instead of rows: rows do
-/// not show the health of such nodes.
+/// Lists the Nodes and, if `wide`, their heartbeats. If many heartbeats are late, reads all Nodes whole instead of rows: rows
+/// do not show the health of such nodes.
 async fn nodes_and_heartbeats(
     session: &Session<'_>,
     filter: &NodeFilter,
@@ -184,7 +185,8 @@ async fn nodes_and_heartbeats(
     };
     let nodes = async {
         let whole = match select(many_are_late, rows()).await {
-            Either::Left((Ok(()), rows)) if filter.takes_all() => {
+            // The late ones may not match the selector.
+            Either::Left((Ok(()), rows)) if filter.takes_all() && selector.is_none() => {
                 // Cancel this list first. Otherwise, the server works on both.
                 drop(rows);
                 let nodes = Nodes::new(session, None);
@@ -192,7 +194,7 @@ async fn nodes_and_heartbeats(
                     RowDetail::Cells => nodes.without_labels(),
                     RowDetail::Metadata => nodes,
                 };
-                nodes.list(selector, |_| true).await
+                nodes.list(|_| true).await
             }
             Either::Left((_, rows)) => return Ok(rows.await.map(NodesRead::Rows)),
             Either::Right((rows, _)) => return Ok(rows.map(NodesRead::Rows)),
@@ -216,7 +218,8 @@ struct LateHeartbeats {
 }
 
 impl LateHeartbeats {
-    /// The receiver hears as soon as so many are late that their Nodes are not read by name, if ever.
+    /// The receiver completes once more heartbeats are late than Nodes are read by name. It may never complete. A list that
+    /// is sent again counts twice: then whole Nodes may be read without need.
     fn new(clock: ServerTime) -> (Self, oneshot::Receiver<()>) {
         let (many, many_are_late) = oneshot::channel();
         let new = Self {
@@ -235,7 +238,7 @@ impl LateHeartbeats {
         if self.count > MOST_BY_NAME
             && let Some(many) = self.many.take()
         {
-            // If the rows were there before, nobody waits for this.
+            // If the rows came first, the receiver is gone.
             let _ = many.send(());
         }
     }

@@ -11,7 +11,7 @@ use super::node_details::{DetailsRead, NodeDetails};
 use crate::output::item::Item;
 use crate::output::status::{Heartbeat, View};
 use crate::words::fencing_annotations::FencingAnnotations;
-use crate::words::state::flag_words;
+use crate::words::state::LockFlag;
 
 /// All that was read.
 #[derive(Debug)]
@@ -207,7 +207,7 @@ impl Snapshot {
         let lease = self.leases.get(node);
         let has_annotations = |annotations: &FencingAnnotations| annotations.words(now).is_some();
         self.is_locked(node)
-            || lease.is_some_and(|lease| !flag_words(lease, now).is_empty())
+            || lease.is_some_and(|lease| !LockFlag::all(lease, now).is_empty())
             || self.health(node) != Some(&Health::Ready)
             || self.annotations(node).is_some_and(has_annotations)
     }

@@ -217,7 +217,7 @@ impl Maintenance {
         self.api.heartbeats(|_| ()).await
     }
 
-    /// The same, for callers that decide something before all have arrived: `arrived` gets each as soon as it arrives.
+    /// The same, and calls `arrived` for each heartbeat as it arrives.
     ///
     /// # Usage
     /// As [`heartbeats`](Self::heartbeats), with a closure.
@@ -226,8 +226,7 @@ impl Maintenance {
     /// As [`heartbeats`](Self::heartbeats).
     ///
     /// # Caveats
-    /// As [`heartbeats`](Self::heartbeats). If the answer breaks off and is requested again, `arrived` gets its first ones
-    /// again.
+    /// As [`heartbeats`](Self::heartbeats). If the list is requested again, `arrived` gets some heartbeats twice.
     pub async fn heartbeats_as_they_arrive(
         &self,
         arrived: impl FnMut(Instant) + Send,

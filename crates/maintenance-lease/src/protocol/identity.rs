@@ -30,8 +30,8 @@ pub fn person(holder: &str) -> &str {
     }
 }
 
-/// Whether the person behind `holder` is the user of `identity` on another host, judged by the `user@host` of default
-/// identities.
+/// Whether the person behind `holder` seems to be the user of `identity` on another host: both are `user@host` with the same
+/// user.
 #[must_use]
 pub fn is_same_user(holder: &str, identity: &str) -> bool {
     let user = |identity: &str| identity.split_once('@').map(|(user, _)| user.to_owned());

@@ -19,7 +19,7 @@ pub enum Level {
     Info,
     /// It could not be checked. The risk `unread` must be accepted.
     Unread,
-    /// A guarantee is lost, which must be accepted.
+    /// A guarantee may be lost, which must be accepted.
     Risk,
     /// It is refused, unless it is overridden by its id.
     Blocker,
