@@ -66,9 +66,13 @@ pub(super) fn targets(
     let line = Line::read(definition, words)?;
     // The word that is being typed counts as one.
     let is_alone = line.names.iter().all(|other| other == typed);
-    if let Some((kind, _)) = kind_and_name(typed) {
-        described(kind?, &line.verb)?;
-        return line.complete(kind?, typed);
+    let kind = match kind_and_name(typed) {
+        Some((kind, _)) => Some(kind?),
+        None => line.kind.filter(|_| !is_alone),
+    };
+    if let Some(kind) = kind {
+        described(kind, &line.verb)?;
+        return line.complete(kind, typed);
     }
     let all = [Kind::Pod, Kind::Claim, Kind::Namespace, Kind::Node];
     let offered = all.into_iter().filter_map(|kind| {
@@ -114,6 +118,8 @@ struct Line {
     holder: HolderArgs,
     /// The nodes or other objects, without their kind.
     names: Vec<String>,
+    /// The kind that is the first word, as in `pod web-0`.
+    kind: Option<Kind>,
     /// The nodes are selected by a flag, which can't be combined with names.
     is_selected: bool,
     force: bool,
@@ -130,14 +136,16 @@ impl Line {
             let values = of_verb.try_get_many::<String>(id).ok().flatten();
             values.into_iter().flatten().cloned().collect()
         };
+        let objects = ["nodes", "targets", "object"].iter();
+        let objects: Vec<String> = objects.flat_map(|id| typed(id)).collect();
         Some(Self {
             verb: verb.to_owned(),
             connection: ConnectionArgs::from_arg_matches(&matches).ok()?,
             holder: HolderArgs::from_arg_matches(&matches).ok()?,
-            names: ["nodes", "targets", "object"]
+            kind: objects.first().and_then(|word| Kind::of(word)),
+            names: objects
                 .iter()
-                .flat_map(|id| typed(id))
-                .map(|typed| object::name(&typed).to_owned())
+                .map(|typed| object::name(typed).to_owned())
                 .collect(),
             is_selected: SELECTING.iter().any(|flag| is_typed(of_verb, flag)),
             force: is_typed(of_verb, "force"),

@@ -142,13 +142,17 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
                 "could not remove the held label, opt-outs or a cordon of a lock that has ended or expired: {}",
                 first(nodes, LISTED)
             ),
-            match why {
-                Some(why) => escape(why),
-                None => format!(
-                    "to remove a label without a lock id: `{}`",
-                    program.kubectl("label node NODE kubectl-maint.dev/held-")
-                ),
-            },
+            escape(why),
+        ),
+        Finding::WithoutLockId(nodes) => note(
+            format!(
+                "these nodes have the held label, but not the id of the lock that set it: {}",
+                first(nodes, LISTED)
+            ),
+            format!(
+                "to remove it: `{}`",
+                program.kubectl("label node NODE kubectl-maint.dev/held-")
+            ),
         ),
         Finding::Unlabeled(nodes) => note(
             format!(

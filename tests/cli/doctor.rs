@@ -135,10 +135,11 @@ fn what_stays_does_not_hide_what_was_removed() {
         cluster.patch(&format!("/api/v1/nodes/{by_hand}"), &label);
         let found = held_labels(cluster, &["--fix"]);
         let expected = format!(
-            "ok       held labels    removed the held label, opt-outs and cordons of locks that have ended or expired from: {ended}\nnote     held labels    could not remove the held label, opt-outs or a cordon of a lock \
-             that has ended or expired: {by_hand}\nto remove a label without a lock id: `kubectl label \
-             node NODE kubectl-maint.dev/held-`\n"
+            "ok       held labels    removed the held label, opt-outs and cordons of locks that have ended or expired from: {ended}\nnote     held labels    these nodes have the held label, but not the id of the lock that set it: {by_hand}\nto \
+             remove it: `kubectl label node NODE kubectl-maint.dev/held-`\n"
         );
         assert_eq!(found, expected);
+        let found = held_labels(cluster, &[]);
+        assert!(!found.contains("--fix"), "{found}");
     });
 }

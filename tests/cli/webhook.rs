@@ -364,6 +364,10 @@ fn a_webhook_that_does_not_work_fails_nothing_and_its_url_stays_secret() {
                 format!("in {VARIABLE}: it is not an http or https URL"),
             ),
             (
+                format!("http://127.0.0.1:99999/{SECRET}"),
+                format!("in {VARIABLE}: it is not an http or https URL"),
+            ),
+            (
                 format!("{SECRET} and more"),
                 format!("in {VARIABLE}: it is not an http or https URL"),
             ),

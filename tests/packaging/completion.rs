@@ -142,6 +142,7 @@ fn pods_that_hang_are_offered_by_kind_and_name() {
         offers(&["node/hanging"]),
         ["node/hanging-node\tReady", ":4"]
     );
+    assert_eq!(offers(&["node", "hanging"]), ["hanging-node\tReady", ":4"]);
     assert_eq!(
         offers(&["pod/web-"]),
         [
@@ -193,6 +194,9 @@ fn why_completes_kinds_and_what_is_stuck() {
     assert_eq!(offers(&["po/"]), ["po/web-0\tPending", ":4"]);
     assert_eq!(offers(&["pvc/"]), ["pvc/data-0\tPending", ":4"]);
     assert_eq!(offers(&["ns/expl"]), ["ns/explained\tActive", ":4"]);
+    assert_eq!(offers(&["po", ""]), ["web-0\tPending", ":4"]);
+    assert_eq!(offers(&["ns", "expl"]), ["explained\tActive", ":4"]);
+    assert_eq!(offers(&["pod"]), ["pod/\tA pod", ":6"]);
     assert_eq!(offers(&["node/"]), [":4"], "it explains no nodes");
     assert_eq!(offers(&["pod/web-0", "n"]), [":4"], "one object is enough");
 }

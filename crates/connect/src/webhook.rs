@@ -9,6 +9,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::Body;
+use url::Url;
 
 use super::dial::{Dialer, authority, basic, credentials};
 use super::environment::Environment;
@@ -47,7 +48,10 @@ impl Webhook {
         environment: &Environment,
         user_agent: &'static str,
     ) -> Result<Self, WebhookError> {
-        let url: Option<Uri> = url.parse().ok();
+        // This also finds a port that does not exist.
+        let url = Url::parse(url)
+            .ok()
+            .and_then(|url| url.as_str().parse().ok());
         let is_web =
             |url: &Uri| matches!(url.scheme_str(), Some("http" | "https")) && url.host().is_some();
         let url = url.filter(is_web);

@@ -32,12 +32,20 @@ impl KeysOfNodes {
         self.all().filter(|keys| keys.is_labeled).count()
     }
 
+    /// The nodes with nothing but the held label.
+    #[must_use]
+    pub fn without_lock_id(&self) -> Vec<String> {
+        let labeled = self.all().filter(|keys| keys.is_only_label);
+        let mut labeled: Vec<String> = labeled.map(|keys| keys.node.clone()).collect();
+        labeled.sort_unstable();
+        labeled
+    }
+
     /// The keys of locks that have ended or expired, in the order of the nodes' names.
     #[must_use]
     pub fn left_over(&self, locks: &LocksByNode, now: Now) -> Vec<KeysOnNode> {
-        let left = self
-            .all()
-            .filter(|keys| !keys.are_current(locks.get(&keys.node), now));
+        let of_locks = self.all().filter(|keys| !keys.is_only_label);
+        let left = of_locks.filter(|keys| !keys.are_current(locks.get(&keys.node), now));
         let mut left: Vec<KeysOnNode> = left.cloned().collect();
         left.sort_unstable_by(|a, b| a.node.cmp(&b.node));
         left

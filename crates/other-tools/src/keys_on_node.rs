@@ -17,6 +17,8 @@ pub struct KeysOnNode {
     pub lock_id: Option<String>,
     /// Whether the Node has the held label.
     pub is_labeled: bool,
+    /// Whether it has nothing but the held label. Then nobody knows which lock set it.
+    pub is_only_label: bool,
     /// The opt-outs that the lock set and somebody removed.
     pub missing: Vec<String>,
 }
@@ -31,7 +33,8 @@ impl KeysOnNode {
         let metadata = &node.metadata;
         let is_labeled = has(&metadata.labels, HELD);
         let lock_id = annotation(&node.metadata, LOCK_ID);
-        if !is_labeled && lock_id.is_none() && NodeKeys::set_by_locks(node).is_empty() {
+        let has_others = lock_id.is_some() || !NodeKeys::set_by_locks(node).is_empty();
+        if !is_labeled && !has_others {
             return None;
         }
         let set = annotation(&node.metadata, SET).into_iter();
@@ -44,6 +47,7 @@ impl KeysOnNode {
             node: metadata.name.clone().unwrap_or_default(),
             lock_id: lock_id.map(ToOwned::to_owned),
             is_labeled,
+            is_only_label: !has_others,
             missing: opt_outs.filter(is_missing).map(ToOwned::to_owned).collect(),
         })
     }

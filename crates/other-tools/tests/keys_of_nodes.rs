@@ -62,6 +62,12 @@ fn keys(node: &str, lock_id: &str, is_labeled: bool, is_opted_out: bool) -> Keys
     KeysOnNode::of(&node).expect("keys")
 }
 
+fn labeled_by_hand() -> KeysOnNode {
+    let metadata = json!({"name": "by-hand", "labels": {"kubectl-maint.dev/held": "true"}});
+    let node: Node = serde_json::from_value(json!({"metadata": metadata})).expect("a Node");
+    KeysOnNode::of(&node).expect("keys")
+}
+
 #[tokio::test]
 async fn keys_of_ended_locks_are_left_over_and_holds_lack_what_was_removed() {
     let now = Now::at(NOON);
@@ -79,6 +85,7 @@ async fn keys_of_ended_locks_are_left_over_and_holds_lack_what_was_removed() {
         keys("expired", &id("expired"), true, true),
         keys("hold", &id("hold"), true, false),
         keys("ended", "another", false, true),
+        labeled_by_hand(),
     ]
     .into_iter()
     .map(|keys| (keys.node.clone(), Some(keys)))
@@ -90,12 +97,13 @@ async fn keys_of_ended_locks_are_left_over_and_holds_lack_what_was_removed() {
         left.map(|keys| keys.node).collect()
     };
     assert_eq!(left_over(&nodes), ["ended", "expired"]);
-    assert_eq!(nodes.labeled(), 3);
+    assert_eq!(nodes.without_lock_id(), ["by-hand"]);
+    assert_eq!(nodes.labeled(), 4);
     let missing = nodes.missing_opt_outs(&locks, now);
     assert_eq!(missing, [("hold".to_owned(), vec![OPT_OUT.to_owned()])]);
     assert_eq!(nodes.unlabeled_holds(&locks), ["bare-hold"]);
 
     nodes.clear("expired");
     assert_eq!(left_over(&nodes), ["ended"]);
-    assert_eq!(nodes.labeled(), 2);
+    assert_eq!(nodes.labeled(), 3);
 }

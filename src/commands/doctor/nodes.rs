@@ -37,13 +37,15 @@ pub(super) async fn check(
 ) -> Vec<Finding> {
     let now = || session.locks.server_time().now();
     let left = nodes.left_over(leases, now());
+    let mut without_id = nodes.without_lock_id();
     let mut found = match fix {
         _ if left.is_empty() => vec![Finding::Labels(nodes.labeled())],
-        true => remove(session, left, &mut nodes).await,
+        true => remove(session, left, &mut nodes, &mut without_id).await,
         false => vec![Finding::LeftOver(
             left.into_iter().map(|keys| keys.node).collect(),
         )],
     };
+    found.extend((!without_id.is_empty()).then_some(Finding::WithoutLockId(without_id)));
     let missing = nodes.missing_opt_outs(leases, now());
     found.extend((!missing.is_empty()).then_some(Finding::MissingOptOuts(missing)));
     if is_policy_on && reader.may("patch", "nodes", None).await == Known::Yes(true) {
@@ -53,23 +55,23 @@ pub(super) async fn check(
     found
 }
 
-/// Removes the keys that are `left`, from `nodes` too. If a holder renews an expired lock meanwhile, only its keys are
-/// missing.
+/// Removes the keys that are `left`, from `nodes` too, and adds to `without_id` the nodes whose label has no lock id. If a
+/// holder renews an expired lock meanwhile, only its keys are missing.
 async fn remove(
     session: &Session<'_>,
     left: Vec<KeysOnNode>,
     nodes: &mut KeysOfNodes,
+    without_id: &mut Vec<String>,
 ) -> Vec<Finding> {
-    let (mut removed, mut stay, mut why) = (Vec::new(), Vec::new(), None);
+    let (mut removed, mut stay, mut why) = (Vec::new(), Vec::new(), String::new());
     for keys in left {
         match session.remove_keys(&keys.node, None).await {
             Ok(KeysRemoved::Done(_)) => {
                 nodes.clear(&keys.node);
                 removed.push(keys.node);
             }
-            // No lock wrote this label.
             Ok(KeysRemoved::Nothing) if keys.is_labeled && keys.lock_id.is_none() => {
-                stay.push(keys.node);
+                without_id.push(keys.node);
             }
             Ok(KeysRemoved::Nothing) => {
                 nodes.clear(&keys.node);
@@ -77,7 +79,7 @@ async fn remove(
             Ok(KeysRemoved::StillHeld) => {}
             Err(error) => {
                 stay.push(keys.node);
-                why = Some(error.to_string());
+                why = error.to_string();
             }
         }
     }

@@ -138,11 +138,13 @@ pub(crate) enum Finding {
     LeftOver(Vec<String>),
     /// What was left on these Nodes was removed.
     Removed(Vec<String>),
-    /// It was not. `None`: the label has no lock id.
+    /// It was not.
     NotRemoved {
         nodes: Vec<String>,
-        why: Option<String>,
+        why: String,
     },
+    /// Nodes with a held label, but without the id of the lock that set it.
+    WithoutLockId(Vec<String>),
     Labels(usize),
     /// Nodes on hold, each with the opt-outs that somebody else removed.
     MissingOptOuts(Vec<(String, Vec<String>)>),
