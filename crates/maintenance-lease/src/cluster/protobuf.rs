@@ -72,7 +72,7 @@ struct StatusCause {
 
 /// An object as the server would have sent it in JSON.
 #[derive(Serialize)]
-struct Typed<'a, T> {
+struct WithTypeMeta<'a, T> {
     #[serde(flatten)]
     type_meta: &'a TypeMeta,
     #[serde(flatten)]
@@ -260,7 +260,7 @@ pub(crate) fn status_as_json(body: &[u8]) -> Option<Vec<u8>> {
 
 fn json(type_meta: &TypeMeta, object: impl Serialize) -> Vec<u8> {
     // Text, lists and objects can always be written.
-    serde_json::to_vec(&Typed { type_meta, object }).unwrap_or_default()
+    serde_json::to_vec(&WithTypeMeta { type_meta, object }).unwrap_or_default()
 }
 
 /// The error for an object that is not protobuf.
