@@ -199,14 +199,19 @@ pub(crate) fn node_name(typed: &str) -> Result<String, InputError> {
         Some(_) => return Err(InputError::NotANode(typed.to_owned())),
         None => typed,
     };
-    if is_object_name(name) {
-        return Ok(name.to_owned());
+    match name.split_once([',', ';', ' ']) {
+        Some((first, _)) if is_object_name(first) => Err(InputError::NodeNames(name.to_owned())),
+        _ => object_name(Kind::Node, name),
     }
+}
+
+/// `name`, if objects of `kind` may have it.
+pub(crate) fn object_name(kind: Kind, name: &str) -> Result<String, InputError> {
     let name = name.to_owned();
-    Err(match name.split_once([',', ';', ' ']) {
-        Some((first, _)) if is_object_name(first) => InputError::NodeNames(name),
-        _ => InputError::NodeName(name),
-    })
+    match is_object_name(&name) {
+        true => Ok(name),
+        false => Err(InputError::ObjectName { kind, name }),
+    }
 }
 
 #[cfg(test)]

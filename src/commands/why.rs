@@ -1,11 +1,11 @@
 //! `why`: why a pod, a claim or a namespace is stuck, and what to do about it.
 
 use clap::Args;
-use maintenance_lease::is_object_name;
 use pod_safety::cluster::Reader;
 use pod_safety::why::Diagnosis;
 
 use crate::args::connection::namespace;
+use crate::args::nodes::object_name;
 use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::error::{Failure, InputError, NothingFound};
 use crate::exit::Code;
@@ -121,13 +121,7 @@ fn object(typed: &[String]) -> Result<(Kind, String), InputError> {
     .unwrap_or_default();
     let is_node = kind == Some(Kind::Node);
     match kind {
-        Some(kind) if !is_node => {
-            let name = name.to_owned();
-            match is_object_name(&name) {
-                true => Ok((kind, name)),
-                false => Err(InputError::ObjectName { kind, name }),
-            }
-        }
+        Some(kind) if !is_node => Ok((kind, object_name(kind, name)?)),
         _ => Err(InputError::NotExplained {
             typed: typed.join(" "),
             node: (is_node && !name.is_empty()).then(|| name.to_owned()),

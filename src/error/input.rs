@@ -21,8 +21,8 @@ pub(crate) enum InputError {
     LongSelector { most: usize },
     /// Another kind than a node.
     NotANode(String),
-    /// Not a name that a node can have.
-    NodeName(String),
+    /// Not a name that an object of this kind can have.
+    ObjectName { kind: Kind, name: String },
     /// Several names in one word.
     NodeNames(String),
     /// More than one word in a line of a list.
@@ -94,8 +94,6 @@ pub(crate) enum InputError {
     NoProof,
     /// A selector of pods that would match everything.
     EmptyPodSelector,
-    /// Not a valid name of an object of this kind.
-    ObjectName { kind: Kind, name: String },
     /// Neither a pod nor a node; `is_risk` if it looks like a risk to accept.
     NotATarget { typed: String, is_risk: bool },
     /// A kind of object without a name.

@@ -47,15 +47,24 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                 shown(typed.split('/').next().unwrap_or_default())
             ),
         ),
-        InputError::NodeName(name) => both(
-            match name.is_empty() {
-                true => "a node name must not be empty".to_owned(),
-                false => format!("\"{}\" is not a valid node name", shown(name)),
-            },
-            program
-                .unquoted_reason(std::slice::from_ref(name))
-                .unwrap_or_else(|| format!("node {NAMES}")),
-        ),
+        InputError::ObjectName { kind, name } => {
+            let unquoted = match kind {
+                Kind::Node => program.unquoted_reason(std::slice::from_ref(name)),
+                Kind::Pod | Kind::Claim | Kind::Namespace => None,
+            };
+            let names = match kind {
+                Kind::Namespace => NAMESPACES,
+                Kind::Node | Kind::Pod | Kind::Claim => NAMES,
+            };
+            let kind = kind.word();
+            both(
+                match name.is_empty() {
+                    true => format!("a {kind} name must not be empty"),
+                    false => format!("\"{}\" is not a valid {kind} name", shown(name)),
+                },
+                unquoted.unwrap_or_else(|| format!("{kind} {names}")),
+            )
+        }
         InputError::NodeNames(names) => both(
             format!("\"{}\" is not a valid node name", shown(names)),
             "separate node names with spaces",
@@ -184,20 +193,6 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             "the selector of -l is empty: it would match all pods in the namespace",
             "give a label selector, e.g. -l app=web, or name the pods",
         ),
-        InputError::ObjectName { kind, name } => {
-            let names = match kind {
-                Kind::Namespace => NAMESPACES,
-                Kind::Node | Kind::Pod | Kind::Claim => NAMES,
-            };
-            let kind = kind.word();
-            both(
-                match name.is_empty() {
-                    true => format!("a {kind} name must not be empty"),
-                    false => format!("\"{}\" is not a valid {kind} name", shown(name)),
-                },
-                format!("{kind} {names}"),
-            )
-        }
         InputError::NotATarget {
             typed,
             is_risk: true,

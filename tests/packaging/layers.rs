@@ -87,7 +87,7 @@ fn margins_and_limits_of_locks_are_only_the_librarys() {
     assert!(limits > 0, "no flag has a limit");
 }
 
-/// A message that names an hour as one of several examples.
+/// The only message that may name an hour: it gives examples of durations.
 const EXAMPLE_OF_DURATIONS: &str = "not a duration, e.g. 90s, 30m or 1h";
 
 /// Whether `text` has the longest duration of a lock as a literal.

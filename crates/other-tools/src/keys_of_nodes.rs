@@ -26,6 +26,13 @@ impl KeysOfNodes {
         self.0.insert(node.to_owned(), None);
     }
 
+    /// Notes that only the held label is left on `node`.
+    pub fn keep_label(&mut self, node: &str) {
+        if let Some(Some(keys)) = self.0.get_mut(node) {
+            keys.is_only_label = true;
+        }
+    }
+
     /// How many Nodes have the held label.
     #[must_use]
     pub fn labeled(&self) -> usize {

@@ -103,6 +103,11 @@ async fn keys_of_ended_locks_are_left_over_and_holds_lack_what_was_removed() {
     assert_eq!(missing, [("hold".to_owned(), vec![OPT_OUT.to_owned()])]);
     assert_eq!(nodes.unlabeled_holds(&locks), ["bare-hold"]);
 
+    let mut kept = nodes.clone();
+    kept.keep_label("expired");
+    assert_eq!(left_over(&kept), ["ended"]);
+    assert_eq!(kept.without_lock_id(), ["by-hand", "expired"]);
+
     nodes.clear("expired");
     assert_eq!(left_over(&nodes), ["ended"]);
     assert_eq!(nodes.labeled(), 3);

@@ -37,14 +37,14 @@ pub(super) async fn check(
 ) -> Vec<Finding> {
     let now = || session.locks.server_time().now();
     let left = nodes.left_over(leases, now());
-    let mut without_id = nodes.without_lock_id();
     let mut found = match fix {
         _ if left.is_empty() => vec![Finding::Labels(nodes.labeled())],
-        true => remove(session, left, &mut nodes, &mut without_id).await,
+        true => remove(session, left, &mut nodes).await,
         false => vec![Finding::LeftOver(
             left.into_iter().map(|keys| keys.node).collect(),
         )],
     };
+    let without_id = nodes.without_lock_id();
     found.extend((!without_id.is_empty()).then_some(Finding::WithoutLockId(without_id)));
     let missing = nodes.missing_opt_outs(leases, now());
     found.extend((!missing.is_empty()).then_some(Finding::MissingOptOuts(missing)));
@@ -55,13 +55,12 @@ pub(super) async fn check(
     found
 }
 
-/// Removes the keys that are `left`, from `nodes` too, and adds to `without_id` the nodes whose label has no lock id. If a
-/// holder renews an expired lock meanwhile, only its keys are missing.
+/// Removes the keys that are `left`, from `nodes` too. If a holder renews an expired lock meanwhile, only its keys are
+/// missing.
 async fn remove(
     session: &Session<'_>,
     left: Vec<KeysOnNode>,
     nodes: &mut KeysOfNodes,
-    without_id: &mut Vec<String>,
 ) -> Vec<Finding> {
     let (mut removed, mut stay, mut why) = (Vec::new(), Vec::new(), String::new());
     for keys in left {
@@ -71,7 +70,7 @@ async fn remove(
                 removed.push(keys.node);
             }
             Ok(KeysRemoved::Nothing) if keys.is_labeled && keys.lock_id.is_none() => {
-                without_id.push(keys.node);
+                nodes.keep_label(&keys.node);
             }
             Ok(KeysRemoved::Nothing) => {
                 nodes.clear(&keys.node);

@@ -1,9 +1,7 @@
 //! What to delete: pods by name or label, or one Node.
 
-use maintenance_lease::is_object_name;
-
 use super::args::{ALL, ForceDeleteArgs, risks};
-use crate::args::nodes::node_name;
+use crate::args::nodes::{node_name, object_name};
 use crate::error::InputError;
 use crate::object::{Kind, kind_and_name, leading_kind};
 use crate::text::for_shell;
@@ -37,14 +35,9 @@ impl Targets {
             let typed = typed.as_str();
             match kind_and_name(typed) {
                 Some((Some(Kind::Pod), name)) => {
-                    if !is_object_name(name) {
-                        return Err(InputError::ObjectName {
-                            kind: Kind::Pod,
-                            name: name.to_owned(),
-                        });
-                    }
-                    if !pods.iter().any(|pod| pod == name) {
-                        pods.push(name.to_owned());
+                    let name = object_name(Kind::Pod, name)?;
+                    if !pods.contains(&name) {
+                        pods.push(name);
                     }
                 }
                 Some((Some(Kind::Node), name)) => nodes.push(node_name(name)?),

@@ -175,14 +175,7 @@ async fn nodes_and_heartbeats(
     let (locks, selector) = (&session.locks, filter.selector());
     let rows = || Box::pin(locks.nodes(selector, detail));
     let (mut late, many_are_late) = LateHeartbeats::new(locks.server_time().clone());
-    let heartbeats = async {
-        if wide {
-            let read = locks.heartbeats_as_they_arrive(|at| late.add(at));
-            readable(read.await)
-        } else {
-            Ok(None)
-        }
-    };
+    let heartbeats = heartbeats_as_they_arrive(session, wide, |at| late.add(at));
     let nodes = async {
         let whole = match select(many_are_late, rows()).await {
             // The late ones may not match the selector.
@@ -249,8 +242,17 @@ pub(crate) async fn heartbeats(
     session: &Session<'_>,
     wide: bool,
 ) -> Result<Option<HashMap<String, Instant>>, Failure> {
+    heartbeats_as_they_arrive(session, wide, |_| ()).await
+}
+
+/// The same, and calls `arrived` for each heartbeat as it arrives.
+async fn heartbeats_as_they_arrive(
+    session: &Session<'_>,
+    wide: bool,
+    arrived: impl FnMut(Instant) + Send,
+) -> Result<Option<HashMap<String, Instant>>, Failure> {
     if wide {
-        readable(session.locks.heartbeats().await)
+        readable(session.locks.heartbeats_as_they_arrive(arrived).await)
     } else {
         Ok(None)
     }
