@@ -72,11 +72,7 @@ fn workload(stage: &Stage, kind: &str, name: &str, nodes: &[&str], priority: Opt
         "metadata": {"name": name, "namespace": stage.own()}, "spec": spec,
     })]);
     let selector = format!("app={name}");
-    let query = ["pods", "-n", stage.own(), "-l", &selector];
-    let pods = || -> Vec<Value> {
-        let list = stage.get(&query).unwrap_or_default();
-        list["items"].as_array().cloned().unwrap_or_default()
-    };
+    let pods = || stage.pods_with(&selector);
     for (index, node) in nodes.iter().enumerate() {
         let unplaced = || {
             pods()

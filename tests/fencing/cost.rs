@@ -81,9 +81,7 @@ fn pods_that_nothing_recreates_are_lost_only_with_consent() {
         run.stderr.contains("1 pod will lose emptyDir data"),
         "{run}"
     );
-    eventually("the pod goes", || {
-        stage.get(&["pod", "tool", "-n", stage.own()]).is_none()
-    });
+    eventually("the pod goes", || stage.find_pod("tool").is_none());
     // It is fenced: there is nothing more to accept.
     let run = stage.maint(fence).succeeds();
     assert!(!run.stderr.contains("emptyDir"), "{run}");

@@ -223,8 +223,7 @@ fn an_unfencing_goes_on_after_a_crash_in_its_hook_and_before_the_end_of_the_hold
     assert!(stage.record(&node).is_some() && stage.is_tainted(&node));
 
     // As a run leaves it that ends between its two writes.
-    stage.patch(
-        "node",
+    stage.patch_node(
         &node,
         &json!({
             "metadata": {"annotations": {

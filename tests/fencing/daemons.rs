@@ -27,13 +27,12 @@ fn daemon_set(stage: &Stage) {
 
 /// The pods that the DaemonSet made for `node`, placed or not.
 fn pods_for(stage: &Stage, node: &str) -> Vec<Value> {
-    let pods = stage.get(&["pods", "-n", stage.own(), "-l", "app=agent"]);
-    let pods = pods.unwrap_or_default();
-    let pods = pods["items"].as_array().cloned().unwrap_or_default();
+    let mut pods = stage.pods_with("app=agent");
     let path = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/\
                 nodeSelectorTerms/0/matchFields/0/values/0";
     let is_for = |pod: &Value| pod.pointer(path).and_then(Value::as_str) == Some(node);
-    pods.into_iter().filter(is_for).collect()
+    pods.retain(is_for);
+    pods
 }
 
 fn name(pod: &Value) -> &str {
@@ -51,7 +50,7 @@ fn runs_on(stage: &Stage, node: &str) -> String {
     let placed = stage.plane.bind_pod(stage.own(), &pod, node);
     placed.expect("it is placed");
     eventually("the pod runs", || {
-        let pod = stage.get(&["pod", &pod, "-n", stage.own()]);
+        let pod = stage.find_pod(&pod);
         pod.is_some_and(|pod| pod["status"]["phase"] == "Running")
     });
     pod

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::database::{local, set};
-use crate::support::{HEARTBEAT_AGE, Stage, eventually};
+use crate::support::{HEARTBEAT_AGE, Stage, VOLUME_ATTACHMENTS, eventually};
 
 /// What a set of one pod with a volume shows before its deletion on an unreachable node, and what comes of it.
 struct Row {
@@ -27,7 +27,7 @@ enum Then {
 
 /// The only pod of a set.
 fn pod(stage: &Stage, set: &str) -> Option<Value> {
-    stage.get(&["pod", &format!("{set}-0"), "-n", stage.own()])
+    stage.find_pod(&format!("{set}-0"))
 }
 
 /// Places the pod of a set, once there is one of another uid.
@@ -47,8 +47,7 @@ fn attached(stage: &Stage, node: &str) -> String {
 
 /// How many VolumeAttachments this driver has.
 fn attachments(stage: &Stage, driver: &str) -> usize {
-    let list = stage.get(&["volumeattachments"]).unwrap_or_default();
-    let all = list["items"].as_array().into_iter().flatten();
+    let all = stage.list(VOLUME_ATTACHMENTS).into_iter();
     all.filter(|one| one["spec"]["attacher"] == driver).count()
 }
 
@@ -191,11 +190,13 @@ fn the_report_shows_what_becomes_of_each_volume() {
     for (set, volume) in waiting.clone() {
         assert!(attached(&stage, unreachable).contains(volume), "{set}");
         assert!(!attached(&stage, other).contains(volume), "{set}");
-        let about = format!("involvedObject.name={set}-0,reason=FailedAttachVolume");
-        let events = ["events", "-n", stage.own(), "--field-selector", &about];
+        let events = format!(
+            "/api/v1/namespaces/{}/events?fieldSelector=involvedObject.name={set}-0,reason=FailedAttachVolume",
+            stage.own()
+        );
         eventually("the controller refuses the second node", || {
-            let events = stage.get(&events).unwrap_or_default();
-            events.to_string().contains("Multi-Attach error for volume")
+            let events = Value::from(stage.list(&events)).to_string();
+            events.contains("Multi-Attach error for volume")
         });
     }
 

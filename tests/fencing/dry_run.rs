@@ -18,8 +18,7 @@ struct Written {
 
 fn written(stage: &Stage, name: &str) -> Written {
     let lease = stage.lease(name);
-    let arguments = ["node", name, "--show-managed-fields"];
-    let node = stage.get(&arguments).expect("a Node");
+    let node = stage.node(name);
     let managers = node["metadata"]["managedFields"].as_array();
     let ours = managers.expect("managers").iter();
     let ours = ours.filter(|entry| entry["manager"] == "kubectl-maint");

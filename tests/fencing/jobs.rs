@@ -30,10 +30,9 @@ fn job(stage: &Stage) {
 
 /// The Job's pods, except that of this uid.
 fn others(stage: &Stage, uid: &Value) -> Vec<Value> {
-    let pods = stage.get(&["pods", "-n", stage.own()]).unwrap_or_default();
-    let pods = pods["items"].as_array().into_iter().flatten();
-    let others = pods.filter(|pod| pod["metadata"]["uid"] != *uid);
-    others.cloned().collect()
+    let mut pods = stage.pods_with("");
+    pods.retain(|pod| pod["metadata"]["uid"] != *uid);
+    pods
 }
 
 fn name(pod: &Value) -> &str {
@@ -55,7 +54,7 @@ fn stuck(stage: &mut Stage) -> (String, Value) {
         .plane
         .bind_pod(stage.own(), &pod_name, names[0])
         .expect("it is placed");
-    let read = || stage.get(&["pod", &pod_name, "-n", stage.own()]);
+    let read = || stage.find_pod(&pod_name);
     eventually("the pod runs", || {
         read().is_some_and(|pod| pod["status"]["phase"] == "Running")
     });
@@ -106,9 +105,10 @@ fn a_job_that_replaces_only_failed_pods_gets_one_that_has_failed() {
     let other = others(&stage, &uid).remove(0);
     let message = format!("pod/{pod} force-deleted; replaced by pod/{}", name(&other));
     assert!(shown.contains(&message), "{shown}");
-    assert_eq!(stage.get(&["pod", &pod, "-n", stage.own()]), None);
+    assert_eq!(stage.find_pod(&pod), None);
     // The failure policy ignores disruptions, so the Job has not failed.
-    let job = stage.get(&["job", "copy", "-n", stage.own()]).expect("it");
+    let job = format!("/apis/batch/v1/namespaces/{}/jobs/copy", stage.own());
+    let job = stage.get(&job).expect("it");
     assert_eq!(job["status"]["failed"], Value::Null, "{job:#}");
 }
 
@@ -120,7 +120,7 @@ fn a_pod_that_a_bare_deletion_has_stuck_is_freed() {
     let (pod, uid) = stuck(&mut stage);
     let bare = ["delete", "pod", &pod, "-n", stage.own(), "--force"];
     stage.kubectl(&[&bare[..], &["--grace-period=0", "--wait=false"]].concat());
-    let left = stage.get(&["pod", &pod, "-n", stage.own()]);
+    let left = stage.find_pod(&pod);
     let left = left.expect("its finalizer keeps it");
     assert_eq!(left["metadata"]["deletionGracePeriodSeconds"], 0);
     assert_eq!(left["metadata"]["finalizers"], json!([TRACKING]));
@@ -128,8 +128,6 @@ fn a_pod_that_a_bare_deletion_has_stuck_is_freed() {
     let shown = force_delete(&stage, &pod);
     // Nobody places the other, so it does not run.
     assert!(shown.contains("-- exit code 4"), "{shown}");
-    eventually("the pod goes", || {
-        stage.get(&["pod", &pod, "-n", stage.own()]).is_none()
-    });
+    eventually("the pod goes", || stage.find_pod(&pod).is_none());
     eventually("the Job makes another", || !others(&stage, &uid).is_empty());
 }

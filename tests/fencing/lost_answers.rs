@@ -84,7 +84,7 @@ fn a_record_without_an_answer_is_written_again_for_another_version() {
     let (proxy, _cluster) = stage.proxy(keeping_first());
     let (run, kept) = fencing(&stage, &node, &proxy, &["--request-timeout=5s"]);
     let label = json!({"metadata": {"labels": {"touched": "yes"}}});
-    stage.patch("node", &node, &label);
+    stage.patch_node(&node, &label);
     let run = run.ends();
     assert_eq!(run.code, 0, "{run}");
     let line = format!("node/{node} fenced by alice@bastion, powered off: dark");

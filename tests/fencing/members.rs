@@ -14,7 +14,7 @@ fn set(stage: &Stage, name: &str, policy: &str) -> Value {
 }
 
 fn member(stage: &Stage, pod: &str) -> Option<Value> {
-    stage.get(&["pod", pod, "-n", stage.own()])
+    stage.find_pod(pod)
 }
 
 fn uid(stage: &Stage, pod: &str) -> Value {

@@ -31,7 +31,8 @@ fn pods_of_a_deleted_node_are_collected_and_replaced() {
     let waiting = format!("{target}: waiting up to 2m for 1 pod to be deleted\n");
     assert!(run.stderr.contains(&waiting), "{run}");
     assert!(run.to_string().contains("RISK     owner"), "{run}");
-    assert!(stage.get(&["node", unreachable]).is_none(), "{run}");
+    let node = format!("/api/v1/nodes/{unreachable}");
+    assert_eq!(stage.get(&node), None, "{run}");
     eventually("the set makes another", || {
         pod(&stage).is_some_and(|pod| pod["metadata"]["uid"] != before)
     });

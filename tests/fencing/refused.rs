@@ -209,21 +209,12 @@ fn fencers_have_the_rights_and_users_see_which_are_missing() {
         .user("fay", &[users, "kubectl-maint:fencers"])
         .expect("a kubeconfig");
     for (group, verb, resource) in [
-        (users, "patch", "leases"),
+        (users, "patch", "leases.coordination.k8s.io"),
         ("kubectl-maint:fencers", "patch", "nodes"),
     ] {
-        let group = format!("--as-group={group}");
-        let may = [
-            "auth",
-            "can-i",
-            "-q",
-            verb,
-            resource,
-            "-n",
-            "kube-node-maintenance",
-        ];
-        let may = [&may[..], &["--as=somebody", &group]].concat();
-        eventually("the roles are heeded", || stage.plane.kubectl(&may).is_ok());
+        let plane = stage.plane;
+        let allowed = plane.await_allowed(&[group], verb, resource, "kube-node-maintenance");
+        allowed.expect("it is granted");
     }
     let fence = ["fence", &node, "--powered-off=dark"];
     let ran = stage.directory().join("ran");
@@ -318,10 +309,7 @@ fn a_kubelet_with_a_slow_clock_is_alive() {
     let (stage, node) = Stage::with_unreachable_node("slow-clock-alive");
     let beats = || {
         let late = chrono::Utc::now() - chrono::TimeDelta::seconds(60);
-        let late = late.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
-        let renewal = json!({"spec": {"renewTime": late}}).to_string();
-        let lease = ["patch", "lease", &node, "-n", "kube-node-lease"];
-        stage.kubectl(&[&lease[..], &["--type=merge", "-p", &renewal]].concat());
+        stage.beats_at(&node, late);
     };
     beats();
     let fence = stage.maint(["fence", &node, "--powered-off=dark"]);

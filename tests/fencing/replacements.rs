@@ -41,11 +41,9 @@ fn deployment(stage: &Stage) {
 
 /// The names of the pods of the Deployment: those on `node`, or those without a node.
 fn web(stage: &Stage, node: Option<&str>) -> Vec<String> {
-    let pods = stage.get(&["pods", "-n", stage.own(), "-l", "app=web"]);
-    let pods = pods.unwrap_or_default();
-    let pods = pods["items"].as_array().into_iter().flatten();
+    let pods = stage.pods_with("app=web").into_iter();
     let there = pods.filter(|pod| pod["spec"]["nodeName"].as_str() == node);
-    let name = |pod: &Value| pod["metadata"]["name"].as_str().expect("a name").to_owned();
+    let name = |pod: Value| pod["metadata"]["name"].as_str().expect("a name").to_owned();
     there.map(name).collect()
 }
 
@@ -255,12 +253,10 @@ fn a_replacement_on_a_node_that_is_lost_too_does_not_count() {
     };
     let before = place_web(&stage, &unreachable);
     lose(&unreachable);
-    let namespace = ["-n", stage.own()];
-    stage.kubectl(&[&["delete", "pod", &before, "--wait=false"], &namespace[..]].concat());
+    stage.kubectl(&["delete", "pod", &before, "--wait=false", "-n", stage.own()]);
     let after = place_web(&stage, &other);
     let status = |kind: &str| {
-        let pod = stage.get(&[&["pod", &after], &namespace[..]].concat());
-        let conditions = pod.unwrap_or_default()["status"]["conditions"].clone();
+        let conditions = stage.find_pod(&after).unwrap_or_default()["status"]["conditions"].clone();
         let mut conditions = conditions.as_array().into_iter().flatten();
         let found = conditions.find(|condition| condition["type"] == kind);
         found.map(|condition| condition["status"].clone())

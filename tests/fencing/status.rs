@@ -51,7 +51,7 @@ fn a_fenced_node_that_is_ready_again_is_shown_as_fenced() {
     let free = row(&stage, &node);
     assert!(free.contains(" Free ") && free.contains(fenced), "{free}");
     stage.maint(["unfence", &node]).succeeds();
-    let lease = stage.get(&["lease", "-n", "kube-node-maintenance", &node]);
+    let lease = stage.lease(&node);
     let lease = lease.expect("its Lease stays");
     assert!(lease["metadata"]["annotations"]["kubectl-maint.dev/fenced"].is_null());
     let unfenced = row(&stage, &node);

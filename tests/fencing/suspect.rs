@@ -24,9 +24,7 @@ fn reporting(prefix: &str) -> (Stage, String) {
 
 /// The heartbeat of the node lasts for this many seconds.
 fn heartbeat_lasts(stage: &Stage, node: &str, seconds: u32) {
-    let spec = json!({"spec": {"leaseDurationSeconds": seconds}}).to_string();
-    let namespace = ["-n", "kube-node-lease", "--type=merge"];
-    stage.kubectl(&[&["patch", "lease", node, "-p", &spec], &namespace[..]].concat());
+    stage.patch_heartbeat(node, &json!({"leaseDurationSeconds": seconds}));
 }
 
 /// Before that, two would have different beliefs about its pods.
@@ -172,7 +170,7 @@ fn a_pod_that_nothing_recreates_and_that_comes_during_the_hook_is_not_lost_silen
         .args(accepted)
         .args(["--", "true"])
         .succeeds();
-    assert!(stage.get(&["pod", "tool", "-n", stage.own()]).is_none());
+    assert!(stage.find_pod("tool").is_none());
     stage.comes_back(&node, "boot-2");
     stage.maint(["unfence", &node]).succeeds();
     assert!(stage.node(&node)["spec"]["unschedulable"].is_null());

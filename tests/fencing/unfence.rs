@@ -89,10 +89,7 @@ fn a_kubelet_with_a_slow_clock_is_back_when_its_heartbeat_changes() {
     let mut run = unfence.until_it_says("waiting up to 1m for it to come back");
     eventually("it is unfenced", || {
         let late = chrono::Utc::now() - chrono::TimeDelta::seconds(60);
-        let late = late.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
-        let renewal = json!({"spec": {"renewTime": late}}).to_string();
-        let lease = ["patch", "lease", &node, "-n", "kube-node-lease"];
-        stage.kubectl(&[&lease[..], &["--type=merge", "-p", &renewal]].concat());
+        stage.beats_at(&node, late);
         run.is_over()
     });
     let run = run.ends();
@@ -335,10 +332,7 @@ fn a_clock_that_is_ahead_brings_no_node_back() {
     stage.patch_status(&node, &status);
     let renew = |minutes: i64| {
         let renewed = chrono::Utc::now() + chrono::TimeDelta::seconds(60 * minutes + 30);
-        let renewed = renewed.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
-        let lease = json!({"spec": {"renewTime": renewed}}).to_string();
-        let patch = ["patch", "lease", &node, "--type=merge", "-p", &lease];
-        stage.kubectl(&[&["-n", "kube-node-lease"], &patch[..]].concat());
+        stage.beats_at(&node, renewed);
     };
     renew(70);
     assert_snapshot!(stage.maint(["unfence", &node]).run(), @"

@@ -10,6 +10,8 @@ use crate::support::{Run, maint};
 const NAMESPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/namespace.yaml");
 const RIGHTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/rbac.yaml");
 
+const LEASES: &str = "leases.coordination.k8s.io";
+
 const VIEWERS: &str = "kubectl-maint:viewers";
 const USERS: &str = "kubectl-maint:users";
 const HOLDERS: &str = "kubectl-maint:holders";
@@ -34,35 +36,23 @@ fn deployed() -> &'static ControlPlane {
         let applied = shared().kubectl(&["apply", "-f", NAMESPACE, "-f", RIGHTS]);
         applied.expect("the manifests are valid");
         for (group, verb, resource, namespace) in [
-            (VIEWERS, "watch", "leases", "kube-node-maintenance"),
-            (VIEWERS, "list", "leases", "kube-node-lease"),
-            (USERS, "patch", "leases", "kube-node-maintenance"),
+            (VIEWERS, "watch", LEASES, "kube-node-maintenance"),
+            (VIEWERS, "list", LEASES, "kube-node-lease"),
+            (USERS, "patch", LEASES, "kube-node-maintenance"),
             (USERS, "create", "events.events.k8s.io", "default"),
             (ADMINISTRATORS, "create", "namespaces", ""),
             (HOLDERS, "patch", "nodes", ""),
         ] {
-            await_right(shared(), group, verb, resource, namespace);
+            let allowed = shared().await_allowed(&[group], verb, resource, namespace);
+            allowed.expect("it is granted");
         }
     });
     shared()
 }
 
-/// The authoriser follows its store by a watch: asks until it has heard.
-fn await_right(plane: &ControlPlane, group: &str, verb: &str, resource: &str, namespace: &str) {
-    for _ in 0..600 {
-        if may(plane, group, verb, resource, namespace) {
-            return;
-        }
-    }
-    panic!("{group} still may not {verb} {resource} in {namespace:?}");
-}
-
 fn may(plane: &ControlPlane, group: &str, verb: &str, resource: &str, namespace: &str) -> bool {
-    let namespace = format!("--namespace={namespace}");
-    let group = format!("--as-group={group}");
-    let ask = ["auth", "can-i", "-q", verb, resource, &namespace];
-    let by = ["--as=somebody", &group, "--as-group=system:authenticated"];
-    plane.kubectl(&[&ask[..], &by[..]].concat()).is_ok()
+    let allowed = plane.allows(&[group], verb, resource, namespace);
+    allowed.expect("an answer")
 }
 
 /// A person of this group.
@@ -264,7 +254,8 @@ fn an_administrator_needs_nothing_prepared_but_has_to_say_so() {
         refused.contains("\"kube-node-maintenance\" not found"),
         "{refused}"
     );
-    await_right(&plane, ADMINISTRATORS, "create", "namespaces", "");
+    let allowed = plane.await_allowed(&[ADMINISTRATORS], "create", "namespaces", "");
+    allowed.expect("it is granted");
 
     let user = person(&plane, "uma", USERS);
     let refused = maint(&user, &["acquire", "first"]);
@@ -310,7 +301,7 @@ fn rights_are_the_fewest() {
     let on_leases = |group, namespace| -> Vec<&str> {
         LEASE_VERBS
             .into_iter()
-            .filter(|verb| may(plane, group, verb, "leases.coordination.k8s.io", namespace))
+            .filter(|verb| may(plane, group, verb, LEASES, namespace))
             .collect()
     };
     let ours = "kube-node-maintenance";

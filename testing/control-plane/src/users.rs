@@ -149,22 +149,66 @@ impl ControlPlane {
             "verb": rule["verbs"][0],
             "name": rule["resourceNames"][0],
         }}});
-        let deadline = Instant::now() + EFFECT_LIMIT;
-        loop {
-            let answer = self
-                .api()
-                .post(
-                    "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-                    &review,
-                )
-                .context("failed to ask what a user may do")?;
-            if answer["status"]["allowed"] == true {
-                return Ok(());
-            }
-            ensure!(Instant::now() < deadline, "{user} still may not: {rule}");
-            thread::sleep(Duration::from_millis(5));
-        }
+        await_effect(&format!("{user}: {rule}"), || self.is_allowed(&review))
     }
+
+    /// Whether the API server lets a user of these groups do this. The resource may have its API
+    /// group and a subresource, as in `statefulsets.apps/scale`; without a namespace, in all.
+    ///
+    /// # Errors
+    /// If the API server does not answer.
+    pub fn allows(
+        &self,
+        groups: &[&str],
+        verb: &str,
+        resource: &str,
+        namespace: &str,
+    ) -> Result<bool> {
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        let groups = [groups, &["system:authenticated"]].concat();
+        self.is_allowed(&json!({
+            "spec": {"user": "somebody", "groups": groups, "resourceAttributes": {
+                "group": group,
+                "resource": resource,
+                "subresource": subresource,
+                "verb": verb,
+                "namespace": namespace,
+            }},
+        }))
+    }
+
+    /// Returns as soon as the API server [allows](Self::allows) this.
+    ///
+    /// # Errors
+    /// If it still does not after half a minute.
+    pub fn await_allowed(
+        &self,
+        groups: &[&str],
+        verb: &str,
+        resource: &str,
+        namespace: &str,
+    ) -> Result<()> {
+        let right = format!("{groups:?}: {verb} {resource} in {namespace:?}");
+        await_effect(&right, || self.allows(groups, verb, resource, namespace))
+    }
+
+    fn is_allowed(&self, review: &Value) -> Result<bool> {
+        let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        let answer = self.api().post(reviews, review);
+        let answer = answer.context("failed to ask what a user may do")?;
+        Ok(answer["status"]["allowed"] == true)
+    }
+}
+
+/// Asks until `is_allowed`.
+fn await_effect(right: &str, is_allowed: impl Fn() -> Result<bool>) -> Result<()> {
+    let deadline = Instant::now() + EFFECT_LIMIT;
+    while !is_allowed()? {
+        ensure!(Instant::now() < deadline, "still not allowed: {right}");
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
 }
 
 fn owned(words: &[&str]) -> Vec<String> {

@@ -3,7 +3,7 @@
 use control_plane::Kubelets;
 use serde_json::{Value, json};
 
-use super::{Stage, eventually};
+use super::{Stage, VOLUME_ATTACHMENTS, eventually};
 
 /// A StatefulSet of one pod with a volume of a CSI driver.
 pub(crate) fn database(stage: &Stage) {
@@ -93,7 +93,7 @@ pub(crate) fn stateful_set(stage: &Stage, name: &str, replicas: u32, volumes: &V
 
 /// The pod of the database, if there is one.
 pub(crate) fn pod(stage: &Stage) -> Option<Value> {
-    stage.get(&["pod", "db-0", "-n", stage.own()])
+    stage.find_pod("db-0")
 }
 
 /// Places the pod and waits until it runs there.
@@ -119,9 +119,7 @@ pub(crate) fn runs_on(stage: &Stage, node: &str) -> Value {
 
 /// Whether a volume is attached to the node.
 pub(crate) fn is_attached(stage: &Stage, node: &str) -> bool {
-    let list = stage.get(&["volumeattachments"]).unwrap_or_default();
-    let mut attachments = list["items"].as_array().into_iter().flatten();
-    attachments.any(|attachment| {
+    stage.list(VOLUME_ATTACHMENTS).iter().any(|attachment| {
         attachment["spec"]["nodeName"] == node && attachment["status"]["attached"] == true
     })
 }

@@ -26,4 +26,4 @@ pub(crate) const LABELLING: &str = "fieldManager=kubectl-maint-node-keys";
 pub(crate) use hook::PatientHook;
 pub(crate) use proxy::{Kept, Proxy, Treatment};
 pub(crate) use run::{Maint, Run, Running};
-pub(crate) use stage::{HEARTBEAT_AGE, Plane, Stage, eventually};
+pub(crate) use stage::{HEARTBEAT_AGE, Plane, Stage, VOLUME_ATTACHMENTS, eventually};

@@ -6,12 +6,15 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, SecondsFormat, Utc};
 use control_plane::{ControlPlane, CsiDriver, Kubelets, NodeSpec, Readiness};
 use http::Method;
+use kube::Resource as _;
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, LEASES};
 use super::heartbeat::Heart;
 use super::proxy::{Proxy, Treatment};
 use super::run::Maint;
@@ -24,12 +27,16 @@ const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
+/// The path of all VolumeAttachments.
+pub(crate) const VOLUME_ATTACHMENTS: &str = "/apis/storage.k8s.io/v1/volumeattachments";
+
 /// A control plane that is started when the first test needs it.
 pub(crate) type Plane = OnceLock<Result<ControlPlane, String>>;
 
 /// A test's part of the cluster: names that begin with its prefix, which is a zone and a namespace too.
 pub(crate) struct Stage {
     pub(crate) plane: &'static ControlPlane,
+    cluster: Cluster,
     prefix: String,
     directory: TempDir,
     /// Of the nodes that are well.
@@ -49,17 +56,13 @@ impl Stage {
         let plane = plane
             .get_or_init(|| {
                 let plane = ControlPlane::builder().for_unreachable_nodes().start();
-                plane
-                    .and_then(|plane| {
-                        plane.kubectl(&["create", "namespace", "kube-node-maintenance"])?;
-                        Ok(plane)
-                    })
-                    .map_err(|error| format!("{error:#}"))
+                plane.map_err(|error| format!("{error:#}"))
             })
             .as_ref()
             .unwrap_or_else(|error| panic!("no control plane for this test: {error}"));
         Self {
             plane,
+            cluster: Cluster::of_plane(prefix, plane),
             prefix: format!("{prefix}-"),
             directory: tempfile::tempdir().expect("a temporary directory"),
             kubelets: None,
@@ -92,11 +95,7 @@ impl Stage {
             ],
         }});
         stage.patch_status(&unreachable, &status);
-        stage.patch(
-            "node",
-            &unreachable,
-            &json!({"spec": {"providerID": "rack://7"}}),
-        );
+        stage.patch_node(&unreachable, &json!({"spec": {"providerID": "rack://7"}}));
         (stage, unreachable)
     }
 
@@ -150,10 +149,10 @@ impl Stage {
         self.kubectl(&["apply", "-f", namespace, "-f", rbac]);
         let groups = ["kubectl-maint:users", "kubectl-maint:fencers"];
         let user = self.plane.user(&self.name(name), &groups);
-        for right in ["pods", "statefulsets", "persistentvolumeclaims"] {
-            let may = ["auth", "can-i", "-q", "get", right, "--as=somebody"];
-            let may = [&may[..], &["--as-group=kubectl-maint:fencers"]].concat();
-            eventually("the roles are heeded", || self.plane.kubectl(&may).is_ok());
+        for resource in ["pods", "statefulsets.apps", "persistentvolumeclaims"] {
+            let fencers = ["kubectl-maint:fencers"];
+            let allowed = self.plane.await_allowed(&fencers, "get", resource, "");
+            allowed.expect("it is granted");
         }
         user.expect("a kubeconfig")
     }
@@ -179,22 +178,54 @@ impl Stage {
 
     #[track_caller]
     pub(crate) fn node(&self, name: &str) -> Value {
-        self.get(&["node", name]).expect("the node")
+        self.cluster.get(&node_path(name))
     }
 
-    /// An object, if it exists.
-    pub(crate) fn get(&self, what: &[&str]) -> Option<Value> {
-        let arguments = [&["get", "--ignore-not-found", "-o", "json"], what].concat();
-        let text = self.kubectl(&arguments);
-        (!text.is_empty()).then(|| serde_json::from_str(&text).expect("JSON"))
+    /// The object of this path, if it exists.
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> Option<Value> {
+        match self.cluster.try_send("GET", path, None) {
+            Ok(object) => Some(object),
+            Err(kube::Error::Api(status)) if status.code == 404 => None,
+            Err(error) => panic!("GET {path}: {error}"),
+        }
+    }
+
+    /// The objects in the list of this path.
+    #[track_caller]
+    pub(crate) fn list(&self, path: &str) -> Vec<Value> {
+        let mut list = self.cluster.get(path);
+        serde_json::from_value(list["items"].take()).expect("items")
+    }
+
+    /// The pod of this name in the namespace of the test, if there is one.
+    #[track_caller]
+    pub(crate) fn find_pod(&self, name: &str) -> Option<Value> {
+        self.get(&format!("/api/v1/namespaces/{}/pods/{name}", self.own()))
+    }
+
+    /// The pods in the namespace of the test that have the label; all of them if it is empty.
+    #[track_caller]
+    pub(crate) fn pods_with(&self, label: &str) -> Vec<Value> {
+        self.list(&format!(
+            "/api/v1/namespaces/{}/pods?labelSelector={label}",
+            self.own()
+        ))
     }
 
     /// Creates what `objects` describe.
+    #[track_caller]
     pub(crate) fn create(&self, objects: &[Value]) {
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-        let path = self.directory().join("objects.json");
-        std::fs::write(&path, list.to_string()).expect("a file");
-        self.kubectl(&["create", "-f", path.to_str().expect("a path")]);
+        for object in objects {
+            let described: DynamicObject =
+                serde_json::from_value(object.clone()).expect("an object");
+            let kind = described.types.as_ref().expect("a kind");
+            let kind = GroupVersionKind::try_from(kind).expect("a version");
+            let kind = ApiResource::from_gvk(&kind);
+            let path = DynamicObject::url_path(&kind, described.metadata.namespace.as_deref());
+            let path = format!("{path}?fieldValidation=Strict");
+            self.cluster.create(&path, object);
+        }
     }
 
     /// The namespace of the test, to be created.
@@ -218,23 +249,29 @@ impl Stage {
         self.create(&[self.namespace(), pod]);
     }
 
-    pub(crate) fn patch(&self, kind: &str, name: &str, patch: &Value) {
-        let patch = patch.to_string();
-        self.kubectl(&["patch", kind, name, "--type=merge", "-p", &patch]);
+    #[track_caller]
+    pub(crate) fn patch_node(&self, name: &str, patch: &Value) {
+        self.cluster.patch(&node_path(name), patch);
     }
 
+    #[track_caller]
     pub(crate) fn patch_status(&self, node: &str, patch: &Value) {
-        let patch = patch.to_string();
-        let subresource = "--subresource=status";
-        self.kubectl(&[
-            "patch",
-            "node",
-            node,
-            subresource,
-            "--type=merge",
-            "-p",
-            &patch,
-        ]);
+        let path = format!("{}/status", node_path(node));
+        self.cluster.patch(&path, patch);
+    }
+
+    /// Changes fields in the spec of the node's heartbeat.
+    #[track_caller]
+    pub(crate) fn patch_heartbeat(&self, node: &str, spec: &Value) {
+        let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}");
+        self.cluster.patch(&path, &json!({"spec": spec}));
+    }
+
+    /// One heartbeat of the node, at this time by its own clock.
+    #[track_caller]
+    pub(crate) fn beats_at(&self, node: &str, time: DateTime<Utc>) {
+        let time = time.to_rfc3339_opts(SecondsFormat::Micros, true);
+        self.patch_heartbeat(node, &json!({"renewTime": time}));
     }
 
     /// The node gives signs of life again, from a kernel of this boot ID.
@@ -273,14 +310,14 @@ impl Stage {
 
     /// The Lease that is the node's lock.
     pub(crate) fn lease(&self, node: &str) -> Option<Value> {
-        self.get(&["lease", "-n", "kube-node-maintenance", node])
+        self.get(&format!("{LEASES}/{node}"))
     }
 
-    /// Ends the node's lock, with plain kubectl.
+    /// Ends the node's lock, as no client of ours does.
+    #[track_caller]
     pub(crate) fn frees(&self, node: &str) {
-        let free = json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}).to_string();
-        let namespace = ["-n", "kube-node-maintenance", "--type=merge"];
-        self.kubectl(&[&["patch", "lease", node, "-p", &free], &namespace[..]].concat());
+        let free = json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}});
+        self.cluster.patch(&format!("{LEASES}/{node}"), &free);
     }
 
     /// Who holds the node's lock.
@@ -316,11 +353,7 @@ impl Stage {
     /// Writes an annotation of the node, by hand.
     pub(crate) fn annotate(&self, node: &str, name: &str, value: &Value) {
         let annotations = json!({name: value.to_string()});
-        self.patch(
-            "node",
-            node,
-            &json!({"metadata": {"annotations": annotations}}),
-        );
+        self.patch_node(node, &json!({"metadata": {"annotations": annotations}}));
     }
 
     /// Whether the node has the taint.
@@ -350,6 +383,10 @@ impl Stage {
         assert_eq!(*label, Value::Null);
         assert_eq!(self.holder(node), None);
     }
+}
+
+fn node_path(name: &str) -> String {
+    format!("/api/v1/nodes/{name}")
 }
 
 /// Waits until `is_so`.
