@@ -8,9 +8,6 @@ use anyhow::{Context, Result, ensure};
 
 use crate::output::{Progress, print};
 
-/// The profile of the simulation, which runs fast and does not take long to build.
-pub(crate) const SIMULATION_PROFILE: [&str; 3] = ["--quiet", "--profile", "simulation"];
-
 /// The cargo that started this program, in the workspace.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

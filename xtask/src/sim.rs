@@ -1,8 +1,11 @@
 //! `cargo xtask sim`: runs the library in seeded simulations with faults, more of them than the tests do.
 
-use anyhow::Result;
+use std::process::Command;
 
-use crate::cargo::{SIMULATION_PROFILE, cargo, run};
+use anyhow::Result;
+use control_plane::target_dir;
+
+use crate::cargo::{cargo, run};
 use crate::seeded_bugs;
 
 /// Run the library in many simulated clusters with faults, and check what it promises
@@ -28,15 +31,23 @@ pub(crate) struct Arguments {
     bugs: bool,
 }
 
+/// With a test, and of the workspace: so the packages are those that the tests have built already.
+const BUILD: [&str; 6] = [
+    "build",
+    "--quiet",
+    "--workspace",
+    "--bin=simulate",
+    "--test=seeds",
+    "--locked",
+];
+
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
         if self.bugs {
             return seeded_bugs::run();
         }
-        let mut simulate = cargo(&["run"]);
-        simulate
-            .args(SIMULATION_PROFILE)
-            .args(["--package", "simulation", "--"]);
+        run(&mut cargo(&BUILD))?;
+        let mut simulate = Command::new(target_dir().join("debug/simulate"));
         match self.seed {
             Some(seed) => {
                 simulate.args(["--seed", &seed.to_string()]);
