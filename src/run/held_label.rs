@@ -300,6 +300,13 @@ impl<'a> Session<'a> {
                 self.terminal.remark(node_keys::uncordoned(node));
                 Ok(None)
             }
+            Ok(KeysRemoved::WithoutLockId) => {
+                let program = self.program;
+                let (warning, hint) = node_keys::without_lock_id(node, program);
+                self.terminal.warn(warning);
+                self.terminal.hint(hint);
+                Ok(None)
+            }
             Ok(_) => Ok(None),
             Err(Error::Api(error))
                 if error.is_forbidden() || matches!(error, ApiError::Altered) =>

@@ -9,9 +9,9 @@ use policies::{Enforcement, Mode};
 use self::finding::{Finding, KURED_LOCK, Level, Source};
 use super::fencing::count;
 use super::hint_command::{NAME, Program};
-use super::missing_right;
 use super::session::clocks;
 use super::verb::first;
+use super::{missing_right, node_keys};
 use crate::text::escape;
 
 /// The annotation of the audit log on requests that break a rule.
@@ -149,10 +149,7 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
                 "these nodes have the held label, but not the id of the lock that set it: {}",
                 first(nodes, LISTED)
             ),
-            format!(
-                "to remove it: `{}`",
-                program.kubectl("label node NODE kubectl-maint.dev/held-")
-            ),
+            node_keys::to_remove_label("NODE", program),
         ),
         Finding::Unlabeled(nodes) => note(
             format!(

@@ -123,6 +123,20 @@ pub(crate) fn to_remove_left(
     format!("{first}to remove what is left: `{command}`{right}")
 }
 
+/// The warning and the hint about a held label that stays on a free node.
+pub(crate) fn without_lock_id(node: &str, program: &Program) -> (String, String) {
+    let warning = format!(
+        "kept the held label of node/{node}, because the node does not have the id of the lock that set it"
+    );
+    (warning, to_remove_label(node, program))
+}
+
+/// What removes the held label of a Node, whoever set it.
+pub(crate) fn to_remove_label(node: &str, program: &Program) -> String {
+    let command = format!("label node {node} kubectl-maint.dev/held-");
+    format!("to remove it: `{}`", program.kubectl(command))
+}
+
 /// Said in a dry run on the client with a cordon, which fails without the right to patch Nodes.
 pub(crate) const CORDON_UNCHECKED: &str =
     "the lock would also cordon the node; to check that, use --dry-run=server";

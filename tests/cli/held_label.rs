@@ -130,6 +130,26 @@ fn an_unhold_removes_the_label_of_a_hold_whose_lease_is_lost() {
     });
 }
 
+/// Somebody may have set it by hand. The command in the hint removes it.
+#[test]
+fn a_label_without_a_lock_id_stays_and_is_reported() {
+    on_both("label-without-id", |cluster| {
+        let node = cluster.node("worker-1");
+        let path = format!("/api/v1/nodes/{node}");
+        let label = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "true"}}});
+        cluster.patch(&path, &label);
+        assert_snapshot!(cluster.maint(["unhold", &node]).run(), @"
+        $ kubectl maint unhold worker-1
+        node/worker-1 already free
+        -- stderr
+        Warning: kept the held label of node/worker-1, because the node does not have the id of the lock that set it
+        hint: to remove it: `kubectl label node worker-1 kubectl-maint.dev/held-`
+        -- exit code 0
+        ");
+        assert!(keys(cluster, &node).0);
+    });
+}
+
 /// The server of Events may hang. The node must be protected nevertheless, also if the user does not wait for it.
 #[test]
 fn the_label_comes_before_the_events() {

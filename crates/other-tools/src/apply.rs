@@ -27,8 +27,8 @@ use serde_json::{Map, Value, json};
 
 use crate::managed_fields::owners;
 use crate::node_keys::{
-    CORDON, LOCK_ID, NodeKeys, annotation, is_cordoned, is_held_key, is_only_ours, is_own_entry,
-    own_entry,
+    CORDON, HELD, LOCK_ID, NodeKeys, annotation, is_cordoned, is_held_key, is_only_ours,
+    is_own_entry, own_entry,
 };
 use crate::opt_outs::{is_listed, is_set_by_lock, owns_cordon};
 use crate::other_objects::OtherObjects;
@@ -78,6 +78,8 @@ pub enum KeysRemoved {
     Done(NodeKeys),
     /// There were none, or there is no such Node.
     Nothing,
+    /// Nothing was removed: the held label is there, but nothing says which lock set it, if any did.
+    WithoutLockId,
     /// They belong to the lock that the Lease shows, and were left as they are.
     StillHeld,
 }
@@ -102,12 +104,24 @@ impl Removed {
     fn and(self, keys: NodeKeys) -> Self {
         let keys = match self.keys {
             KeysRemoved::Done(before) => before.and(keys),
-            KeysRemoved::Nothing | KeysRemoved::StillHeld => keys,
+            KeysRemoved::Nothing | KeysRemoved::WithoutLockId | KeysRemoved::StillHeld => keys,
         };
         Self {
             keys: KeysRemoved::Done(keys),
             ..self
         }
+    }
+
+    /// What becomes of it if nothing on the Node is known to be of a lock.
+    fn but_label_of(self, node: &Node) -> Self {
+        let mut labels = node.metadata.labels.iter().flatten();
+        let keys = match self.keys {
+            KeysRemoved::Nothing if labels.any(|(key, _)| key == HELD) => {
+                KeysRemoved::WithoutLockId
+            }
+            keys => keys,
+        };
+        Self { keys, ..self }
     }
 
     fn but_still_held(self) -> Self {
@@ -298,7 +312,7 @@ async fn remove_all<E: From<ApiError>>(
         let Some(ended) = found.or(ending).or(last) else {
             // Nobody knows which lock they belong to.
             if removing.is_empty() {
-                return Ok(removed);
+                return Ok(removed.but_label_of(&node));
             }
             if shown().await?.is_some() {
                 return Ok(removed.but_still_held());

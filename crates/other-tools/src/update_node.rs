@@ -51,7 +51,9 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
         }
         match self.unprotect(&change.node, before, report).await {
             Ok(KeysRemoved::Done(keys)) => NodeUpdate::EarlierRemoved(keys),
-            Ok(KeysRemoved::Nothing | KeysRemoved::StillHeld) => NodeUpdate::Done,
+            Ok(KeysRemoved::Nothing | KeysRemoved::WithoutLockId | KeysRemoved::StillHeld) => {
+                NodeUpdate::Done
+            }
             Err(error) => NodeUpdate::EarlierStays(WriteError::of_node(error)),
         }
     }

@@ -69,12 +69,8 @@ async fn remove(
                 nodes.clear(&keys.node);
                 removed.push(keys.node);
             }
-            Ok(KeysRemoved::Nothing) if keys.is_labeled && keys.lock_id.is_none() => {
-                nodes.keep_label(&keys.node);
-            }
-            Ok(KeysRemoved::Nothing) => {
-                nodes.clear(&keys.node);
-            }
+            Ok(KeysRemoved::WithoutLockId) => nodes.keep_label(&keys.node),
+            Ok(KeysRemoved::Nothing) => nodes.clear(&keys.node),
             Ok(KeysRemoved::StillHeld) => {}
             Err(error) => {
                 stay.push(keys.node);
