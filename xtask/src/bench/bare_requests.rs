@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
+use clap::ValueEnum as _;
+use clap::builder::PossibleValue;
 use control_plane::ControlPlane;
 use futures::try_join;
 use http::Request;
@@ -14,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::command_cost::{Cost, cost, median, optimized_xtask};
 use super::quantiles::millis;
-use super::raw_patches::{NAMESPACE, acquired, client};
+use super::raw_patches::{NAMESPACE, Write, acquired, client, patch_all};
 use super::runtime::block_on;
 use crate::output::result;
 
@@ -25,6 +27,10 @@ pub(super) enum Requested {
     Acquire,
     /// Heartbeats, locks and whole Nodes at once
     Lists,
+    /// A list of Leases, then patches of those that are free
+    Acquisitions,
+    /// A list of Leases, then patches of those that are held
+    Releases,
 }
 
 /// The node whose Lease is patched.
@@ -37,18 +43,9 @@ pub(super) fn compare(
     rounds: u16,
     kubectl: Cost,
 ) -> Result<()> {
-    let name = match requested {
-        Requested::Acquire => "acquire",
-        Requested::Lists => "lists",
-    };
     let run = |round: u16| {
-        let mut command = Command::new(optimized_xtask());
-        command
-            .args(["bare-requests", name, "--kubeconfig"])
-            .arg(plane.admin_kubeconfig())
-            .args(["--transitions", &round.to_string()])
-            .env_clear();
-        cost(&command)
+        let mut command = command(plane, requested);
+        cost(command.args(["--transitions", &round.to_string()]))
     };
     let bare: Vec<Cost> = (2..rounds + 2).map(run).collect::<Result<_>>()?;
     let wall = median(&bare).wall;
@@ -60,6 +57,20 @@ pub(super) fn compare(
     Ok(())
 }
 
+/// The program that sends what is `requested`.
+pub(super) fn command(plane: &ControlPlane, requested: Requested) -> Command {
+    let requested = requested.to_possible_value();
+    let name = requested.as_ref().map(PossibleValue::get_name);
+    let mut command = Command::new(optimized_xtask());
+    command
+        .arg("bare-requests")
+        .args(name)
+        .arg("--kubeconfig")
+        .arg(plane.admin_kubeconfig())
+        .env_clear();
+    command
+}
+
 /// Send the requests of a command
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -69,8 +80,12 @@ pub(crate) struct Arguments {
     kubeconfig: PathBuf,
 
     /// The value of leaseTransitions, different in each run
-    #[arg(long)]
+    #[arg(long, default_value_t = 0)]
     transitions: u16,
+
+    /// How the names of the patched Leases begin
+    #[arg(long, default_value_t)]
+    prefix: String,
 }
 
 impl Arguments {
@@ -80,6 +95,8 @@ impl Arguments {
             match self.requested {
                 Requested::Acquire => acquire(&client, self.transitions).await,
                 Requested::Lists => lists(client).await,
+                Requested::Acquisitions => patch_all(client, &self.prefix, Write::Acquire).await,
+                Requested::Releases => patch_all(client, &self.prefix, Write::Release).await,
             }
         })
     }

@@ -1,11 +1,11 @@
 //! The rate at which the plugin acquires and releases many nodes, compared with the same patches alone.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use control_plane::{ControlPlane, NodeSpec};
 
+use super::bare_requests::{self, Requested};
 use super::command_cost::{Tools, cost};
 use super::quantiles::Quantiles;
-use super::raw_patches::{Patches, Write};
 use crate::output::result;
 
 /// How often each is measured.
@@ -13,11 +13,6 @@ const ROUNDS: usize = 3;
 
 /// Makes `count` nodes, `NAME-00000` and so on, and prints the ratios.
 pub(super) fn measure(plane: &ControlPlane, tools: &Tools, name: &str, count: usize) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .context("failed to start a runtime")?;
     let nodes: Vec<NodeSpec> = (0..count)
         .map(|number| NodeSpec::ready(&format!("{name}-{number:05}")).label("bench", name))
         .collect();
@@ -25,9 +20,8 @@ pub(super) fn measure(plane: &ControlPlane, tools: &Tools, name: &str, count: us
     let label = format!("bench={name}");
     let acquire = || cost(&tools.plugin(&["acquire", "-l", &label, "-q", "-m", "bench"]));
     let release = || cost(&tools.plugin(&["release", "-l", &label, "-q"]));
-    let prefix = format!("{name}-");
-    let raw =
-        |write| runtime.block_on(async { Patches::of(plane, &prefix, write).await?.send().await });
+    let prefix = format!("--prefix={name}-");
+    let bare = |requested| cost(bare_requests::command(plane, requested).arg(&prefix));
     // The first run creates the Leases.
     acquire()?;
     release()?;
@@ -36,17 +30,17 @@ pub(super) fn measure(plane: &ControlPlane, tools: &Tools, name: &str, count: us
     for _ in 0..ROUNDS {
         acquisitions.0.push(acquire()?.wall);
         releases.0.push(release()?.wall);
-        acquisitions.1.push(raw(Write::Acquire)?);
-        releases.1.push(raw(Write::Release)?);
+        acquisitions.1.push(bare(Requested::Acquisitions)?.wall);
+        releases.1.push(bare(Requested::Releases)?.wall);
     }
-    for (what, (plugin, raw)) in [("acquisitions", acquisitions), ("releases", releases)] {
+    for (what, (plugin, bare)) in [("acquisitions", acquisitions), ("releases", releases)] {
         let median = |times| Quantiles::of(times).quantile(0.5).as_secs_f64();
-        let (plugin, raw) = (median(plugin), median(raw));
+        let (plugin, bare) = (median(plugin), median(bare));
         result(format_args!(
-            "rate of {count} {what}, lists included / of the same patches alone: {:.2}  ({:.0}/s, {:.0}/s; target >= 0.8)",
-            raw / plugin,
+            "rate of {count} {what} / of a program that only lists the Leases and patches them: {:.2}  ({:.0}/s, {:.0}/s; target >= 0.8)",
+            bare / plugin,
             count as f64 / plugin,
-            count as f64 / raw,
+            count as f64 / bare,
         ));
     }
     Ok(())

@@ -3,11 +3,9 @@
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use connect::{Environment, Flags, Notices, connect};
-use control_plane::ControlPlane;
 use futures::StreamExt as _;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
@@ -28,57 +26,33 @@ pub(super) enum Write {
     Release,
 }
 
-/// Patches of Leases.
-pub(super) struct Patches<'a> {
-    plane: &'a ControlPlane,
-    /// The Lease, and the patch at its current version.
-    patches: Vec<(String, Value)>,
-}
-
-impl<'a> Patches<'a> {
-    /// The patches for the nodes whose names begin with `prefix`. Their Leases are read in advance.
-    pub(super) async fn of(plane: &'a ControlPlane, prefix: &str, write: Write) -> Result<Self> {
-        let leases = leases(plane).await?.list(&ListParams::default()).await?;
-        let patch = match write {
-            Write::Acquire => acquisition,
-            Write::Release => release,
-        };
-        let named = leases.into_iter().filter_map(|lease| {
-            let name = lease.metadata.name.clone()?;
-            name.starts_with(prefix).then_some((name, lease))
-        });
-        Ok(Self {
-            plane,
-            patches: named.map(|(name, lease)| (name, patch(&lease))).collect(),
+/// Lists the Leases, and patches those whose names begin with `prefix`.
+pub(super) async fn patch_all(client: Client, prefix: &str, write: Write) -> Result<()> {
+    let leases = Api::<Lease>::namespaced(client, NAMESPACE);
+    let patch = match write {
+        Write::Acquire => acquisition,
+        Write::Release => release,
+    };
+    let parameters = PatchParams {
+        field_manager: Some("kubectl-maint".to_owned()),
+        ..PatchParams::default()
+    };
+    let listed = leases.list(&ListParams::default()).await?.into_iter();
+    let named = listed.filter_map(|lease| {
+        let name = lease.metadata.name.clone()?;
+        name.starts_with(prefix).then_some((name, lease))
+    });
+    let mut patched = futures::stream::iter(named)
+        .map(|(name, lease)| {
+            let (leases, parameters) = (&leases, &parameters);
+            let patch = Patch::Merge(patch(&lease));
+            async move { leases.patch(&name, parameters, &patch).await }
         })
+        .buffer_unordered(PARALLEL);
+    while let Some(patched) = patched.next().await {
+        patched.context("a raw patch")?;
     }
-
-    /// How long they take on a new connection.
-    pub(super) async fn send(&self) -> Result<Duration> {
-        let begun = Instant::now();
-        let leases = leases(self.plane).await?;
-        let parameters = PatchParams {
-            field_manager: Some("kubectl-maint".to_owned()),
-            ..PatchParams::default()
-        };
-        let mut patched = futures::stream::iter(&self.patches)
-            .map(|(name, patch)| {
-                let (leases, parameters) = (&leases, &parameters);
-                async move { leases.patch(name, parameters, &Patch::Merge(patch)).await }
-            })
-            .buffer_unordered(PARALLEL);
-        while let Some(patched) = patched.next().await {
-            patched.context("a raw patch")?;
-        }
-        Ok(begun.elapsed())
-    }
-}
-
-async fn leases(plane: &ControlPlane) -> Result<Api<Lease>> {
-    Ok(Api::namespaced(
-        client(plane.admin_kubeconfig()).await?,
-        NAMESPACE,
-    ))
+    Ok(())
 }
 
 /// An administrator's client of the plugin's kind: HTTP/2, without retries.
