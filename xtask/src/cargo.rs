@@ -26,13 +26,16 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
 
 /// Builds the plugin in debug mode, into `debug` of the build directory.
 pub(crate) fn build_plugin() -> Result<()> {
-    build("kubectl-maint")
+    let mut build = cargo(&["build", "--package", "kubectl-maint"]);
+    run_build("kubectl-maint", build.stdout(Stdio::null()))
 }
 
-/// Builds a program in debug mode.
-pub(crate) fn build(package: &str) -> Result<()> {
-    let mut build = cargo(&["build", "--package", package]);
-    run_build(package, build.stdout(Stdio::null()))
+/// Builds these programs of the workspace in debug mode, and a test: so cargo enables the same features of all packages as
+/// for the tests, and does not build again what they have built.
+pub(crate) fn build_like_tests(programs: &[&str]) -> Result<()> {
+    let mut build = cargo(&["build", "--workspace", "--test=seeds"]);
+    build.args(programs.iter().map(|program| format!("--bin={program}")));
+    run_build(&programs.join(" and "), build.stdout(Stdio::null()))
 }
 
 /// Runs a cargo build. A terminal shows `what` is built and the compiler's messages; any other output gets

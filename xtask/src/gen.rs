@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use control_plane::target_dir;
 
-use crate::cargo::{build, build_plugin};
+use crate::cargo::build_like_tests;
 use crate::output::print;
 
 /// Generate completions/, docs/cli.md, docs/man/, docs/schema/ and docs/two-terminals.svg from the program
@@ -55,8 +55,7 @@ type Files = BTreeMap<PathBuf, Vec<u8>>;
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
         if !self.built {
-            build_plugin()?;
-            build(ELECTOR)?;
+            build_like_tests(&["kubectl-maint", ELECTOR])?;
         }
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let programs = target_dir().join("debug");

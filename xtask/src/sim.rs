@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 use control_plane::target_dir;
 
-use crate::cargo::{cargo, run};
+use crate::cargo::{build_like_tests, run};
 use crate::seeded_bugs;
 
 /// Run the library in many simulated clusters with faults, and check what it promises
@@ -31,22 +31,12 @@ pub(crate) struct Arguments {
     bugs: bool,
 }
 
-/// With a test, and of the workspace: so the packages are those that the tests have built already.
-const BUILD: [&str; 6] = [
-    "build",
-    "--quiet",
-    "--workspace",
-    "--bin=simulate",
-    "--test=seeds",
-    "--locked",
-];
-
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
         if self.bugs {
             return seeded_bugs::run();
         }
-        run(&mut cargo(&BUILD))?;
+        build_like_tests(&["simulate"])?;
         let mut simulate = Command::new(target_dir().join("debug/simulate"));
         match self.seed {
             Some(seed) => {
