@@ -28,9 +28,9 @@ impl Arguments {
         step("other platforms", || platforms::Arguments {}.run())?;
         step("tests without a real API server", tests)?;
         step("source and docs", || {
-            run(cargo(&["test", "--locked", "--test", "packaging", "--"])
-                .args(OF_SOURCE)
-                .arg("--quiet"))
+            // Of the workspace: so no package is built again, with fewer features.
+            let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "packaging"]);
+            run(tests.arg("--").args(OF_SOURCE).arg("--quiet"))
         })?;
         let generated = r#gen::Arguments {
             check: true,
