@@ -130,7 +130,7 @@ fn an_unhold_removes_the_label_of_a_hold_whose_lease_is_lost() {
     });
 }
 
-/// Somebody may have set it by hand. The command in the hint removes it.
+/// Somebody may have set it by hand.
 #[test]
 fn a_label_without_a_lock_id_stays_and_is_reported() {
     on_both("label-without-id", |cluster| {
@@ -142,7 +142,7 @@ fn a_label_without_a_lock_id_stays_and_is_reported() {
         $ kubectl maint unhold worker-1
         node/worker-1 already free
         -- stderr
-        Warning: kept the held label of node/worker-1, because the node does not have the id of the lock that set it
+        Warning: kept the held label of node/worker-1: the node has no lock id, so it is unknown who set the label
         hint: to remove it: `kubectl label node worker-1 kubectl-maint.dev/held-`
         -- exit code 0
         ");

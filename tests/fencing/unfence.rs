@@ -179,7 +179,13 @@ fn a_new_node_of_that_name_goes_back() {
             again["metadata"] = json!({"name": node, "labels": again["metadata"]["labels"]});
             again["spec"] = json!({});
         }
-        for field in ["uid", "resourceVersion", "creationTimestamp"] {
+        // kubectl does not print managedFields.
+        for field in [
+            "uid",
+            "resourceVersion",
+            "creationTimestamp",
+            "managedFields",
+        ] {
             again["metadata"][field] = json!(null);
         }
         stage.create(&[again]);

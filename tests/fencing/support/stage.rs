@@ -186,7 +186,16 @@ impl Stage {
     pub(crate) fn get(&self, path: &str) -> Option<Value> {
         match self.cluster.try_send("GET", path, None) {
             Ok(object) => Some(object),
-            Err(kube::Error::Api(status)) if status.code == 404 => None,
+            // A path that the server does not know has no such details.
+            Err(kube::Error::Api(status))
+                if status.is_not_found()
+                    && status
+                        .details
+                        .as_ref()
+                        .is_some_and(|it| path.ends_with(&it.name)) =>
+            {
+                None
+            }
             Err(error) => panic!("GET {path}: {error}"),
         }
     }
@@ -223,7 +232,7 @@ impl Stage {
             let kind = GroupVersionKind::try_from(kind).expect("a version");
             let kind = ApiResource::from_gvk(&kind);
             let path = DynamicObject::url_path(&kind, described.metadata.namespace.as_deref());
-            let path = format!("{path}?fieldValidation=Strict");
+            let path = format!("{path}?fieldValidation=Strict&fieldManager=kubectl-create");
             self.cluster.create(&path, object);
         }
     }
@@ -313,7 +322,7 @@ impl Stage {
         self.get(&format!("{LEASES}/{node}"))
     }
 
-    /// Ends the node's lock, as no client of ours does.
+    /// Ends the node's lock by hand, without our annotations.
     #[track_caller]
     pub(crate) fn frees(&self, node: &str) {
         let free = json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}});
