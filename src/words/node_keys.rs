@@ -123,10 +123,10 @@ pub(crate) fn to_remove_left(
     format!("{first}to remove what is left: `{command}`{right}")
 }
 
-/// The warning and the hint about a held label that stays on a free node.
+/// The warning and the hint about a held label that stays.
 pub(crate) fn without_lock_id(node: &str, program: &Program) -> (String, String) {
     let warning = format!(
-        "kept the held label of node/{node}, because the node does not have the id of the lock that set it"
+        "kept the held label of node/{node}: the node has no lock id, so it is unknown who set the label"
     );
     (warning, to_remove_label(node, program))
 }

@@ -30,8 +30,8 @@ pub(crate) fn build_plugin() -> Result<()> {
     run_build("kubectl-maint", build.stdout(Stdio::null()))
 }
 
-/// Builds these programs of the workspace in debug mode, and a test: so cargo enables the same features of all packages as
-/// for the tests, and does not build again what they have built.
+/// Builds these programs in debug mode. `--workspace` and a test give all packages the same features as in the tests, so
+/// nothing is built twice.
 pub(crate) fn build_like_tests(programs: &[&str]) -> Result<()> {
     let mut build = cargo(&["build", "--workspace", "--test=seeds"]);
     build.args(programs.iter().map(|program| format!("--bin={program}")));

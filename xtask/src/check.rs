@@ -28,7 +28,7 @@ impl Arguments {
         step("other platforms", || platforms::Arguments {}.run())?;
         step("tests without a real API server", tests)?;
         step("source and docs", || {
-            // Of the workspace: so no package is built again, with fewer features.
+            // `--workspace` keeps the features of the step before, so nothing is built again.
             let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "packaging"]);
             run(tests.arg("--").args(OF_SOURCE).arg("--quiet"))
         })?;

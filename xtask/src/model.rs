@@ -17,18 +17,8 @@ pub(crate) struct Arguments {}
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
-        let mut model = cargo(&[
-            "test",
-            "--profile",
-            "simulation",
-            "--package",
-            "maintenance-lease",
-        ]);
-        model.args(["--test", "model", "--"]).args([
-            "--include-ignored",
-            "--nocapture",
-            "--test-threads=1",
-        ]);
+        let mut model = cargo(&["test", "--workspace", "--test", "model", "--"]);
+        model.args(["--include-ignored", "--nocapture", "--test-threads=1"]);
         model.env("PROPTEST_CASES", RANDOM_CASES);
         run(&mut model)
     }

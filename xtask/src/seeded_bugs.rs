@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use crate::cargo::cargo;
 use crate::output::print;
 
-/// The packages are those that the tests have built already. Only what knows the mistakes is built again.
+/// Only packages with the feature, and what depends on them, are built again after the tests.
 const TEST: [&str; 5] = [
     "test",
     "--quiet",

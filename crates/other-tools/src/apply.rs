@@ -78,7 +78,7 @@ pub enum KeysRemoved {
     Done(NodeKeys),
     /// There were none, or there is no such Node.
     Nothing,
-    /// Nothing was removed: the held label is there, but nothing says which lock set it, if any did.
+    /// Nothing was removed. The Node has the held label, but no lock id.
     WithoutLockId,
     /// They belong to the lock that the Lease shows, and were left as they are.
     StillHeld,
@@ -112,8 +112,8 @@ impl Removed {
         }
     }
 
-    /// What becomes of it if nothing on the Node is known to be of a lock.
-    fn but_label_of(self, node: &Node) -> Self {
+    /// Reports a held label that no lock id explains.
+    fn or_without_lock_id(self, node: &Node) -> Self {
         let mut labels = node.metadata.labels.iter().flatten();
         let keys = match self.keys {
             KeysRemoved::Nothing if labels.any(|(key, _)| key == HELD) => {
@@ -312,7 +312,7 @@ async fn remove_all<E: From<ApiError>>(
         let Some(ended) = found.or(ending).or(last) else {
             // Nobody knows which lock they belong to.
             if removing.is_empty() {
-                return Ok(removed.but_label_of(&node));
+                return Ok(removed.or_without_lock_id(&node));
             }
             if shown().await?.is_some() {
                 return Ok(removed.but_still_held());

@@ -8,7 +8,7 @@ use simulation::fault_counts::FaultCounts;
 use simulation::history::{CallOutcome, Event};
 use simulation::{Plan, live, trace};
 
-/// As many as a build without optimisation has time for.
+/// Few, because every run of the tests has them. `cargo xtask sim` runs more.
 const SEEDS: u64 = 150;
 
 /// What happened in the first seeds. All tests share it.

@@ -27,10 +27,10 @@ pub(super) enum Requested {
     Acquire,
     /// Heartbeats, locks and whole Nodes at once
     Lists,
-    /// A list of Leases, then patches of those that are free
-    Acquisitions,
-    /// A list of Leases, then patches of those that are held
-    Releases,
+    /// A list of Leases, then a patch of each that acquires it
+    AcquireMany,
+    /// A list of Leases, then a patch of each that releases it
+    ReleaseMany,
 }
 
 /// The node whose Lease is patched.
@@ -95,8 +95,8 @@ impl Arguments {
             match self.requested {
                 Requested::Acquire => acquire(&client, self.transitions).await,
                 Requested::Lists => lists(client).await,
-                Requested::Acquisitions => patch_all(client, &self.prefix, Write::Acquire).await,
-                Requested::Releases => patch_all(client, &self.prefix, Write::Release).await,
+                Requested::AcquireMany => patch_all(client, &self.prefix, Write::Acquire).await,
+                Requested::ReleaseMany => patch_all(client, &self.prefix, Write::Release).await,
             }
         })
     }

@@ -1,4 +1,4 @@
-//! The rate at which the plugin acquires and releases many nodes, compared with the same patches alone.
+//! The rate at which the plugin acquires and releases many nodes, compared with a program that only lists and patches Leases.
 
 use anyhow::Result;
 use control_plane::{ControlPlane, NodeSpec};
@@ -30,8 +30,8 @@ pub(super) fn measure(plane: &ControlPlane, tools: &Tools, name: &str, count: us
     for _ in 0..ROUNDS {
         acquisitions.0.push(acquire()?.wall);
         releases.0.push(release()?.wall);
-        acquisitions.1.push(bare(Requested::Acquisitions)?.wall);
-        releases.1.push(bare(Requested::Releases)?.wall);
+        acquisitions.1.push(bare(Requested::AcquireMany)?.wall);
+        releases.1.push(bare(Requested::ReleaseMany)?.wall);
     }
     for (what, (plugin, bare)) in [("acquisitions", acquisitions), ("releases", releases)] {
         let median = |times| Quantiles::of(times).quantile(0.5).as_secs_f64();

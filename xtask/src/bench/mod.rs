@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     only: Option<Part>,
 
     /// Number of nodes of the fleet
-    #[arg(long, value_name = "N", default_value_t = 15_000)]
+    #[arg(long, value_name = "N", default_value_t = 5_000)]
     fleet: usize,
 }
 
@@ -47,9 +47,9 @@ pub(crate) struct Arguments {
 enum Part {
     /// status and acquire of one node, compared with kubectl: time, CPU and memory
     Node,
-    /// Acquire and release 500 nodes, compared with bare patches
+    /// Acquire and release 500 nodes, compared with a program that only lists and patches Leases
     Nodes,
-    /// Acquire and release the nodes of a large cluster, compared with bare patches
+    /// Acquire and release the nodes of a large cluster, compared with the same program
     Fleet,
     /// Hand a lock over, take over an expired lock, and let 200 clients wait for one lock
     Waiting,

@@ -1,4 +1,4 @@
-//! The bare patches that an acquisition or a release of many nodes sends.
+//! A list of Leases, and the bare patches that an acquisition or a release of many nodes sends.
 
 use std::ffi::OsString;
 use std::path::Path;
