@@ -71,6 +71,14 @@ fn a_pod_of_a_daemon_set_is_not_awaited_on_another_node() {
         .stop_heartbeats(unreachable, HEARTBEAT_AGE)
         .expect("its heartbeats stop");
     stage.is_reported_unreachable(unreachable);
+    // Before that, the controller would make another pod for it.
+    eventually("nothing is scheduled to the node", || {
+        let taints = stage.node(unreachable)["spec"]["taints"].clone();
+        let mut taints = taints.as_array().into_iter().flatten();
+        taints.any(|taint| {
+            taint["key"] == "node.kubernetes.io/unreachable" && taint["effect"] == "NoSchedule"
+        })
+    });
     let namespace = ["-n", stage.own()];
     stage.kubectl(&[&["delete", "pod", &stuck, "--wait=false"], &namespace[..]].concat());
 
