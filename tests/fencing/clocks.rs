@@ -7,7 +7,7 @@ use crate::support::{HEARTBEAT_AGE, Run, Stage};
 
 /// A run whose local clock is so many seconds behind the server's.
 fn behind(stage: &Stage, seconds: i64, words: &[&str]) -> Run {
-    let (proxy, _cluster) = stage.proxy(move |_, _| Ahead(seconds));
+    let proxy = stage.proxy(move |_, _| Ahead(seconds));
     stage.maint(words).kubeconfig(&proxy.kubeconfig).run()
 }
 

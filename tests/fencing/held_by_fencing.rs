@@ -119,7 +119,7 @@ fn a_forced_deletion_that_a_fencing_comes_before_names_what_ends_the_hold() {
     let (stage, node) = Stage::with_unreachable_node("forced-late");
     stage.maint(["acquire", &node]).succeeds();
     stage.maint(["release", &node]).succeeds();
-    let (proxy, _cluster) = stage.proxy(|method, path| {
+    let proxy = stage.proxy(|method, path| {
         match *method == Method::PATCH && path.contains("/namespaces/kube-node-maintenance/") {
             true => Treatment::Keep,
             false => Treatment::Pass,

@@ -55,7 +55,7 @@ fn with_lease(prefix: &str) -> (Stage, String) {
 #[test]
 fn an_interrupted_hold_may_still_take_effect() {
     let (stage, node) = with_lease("late-hold");
-    let (proxy, _cluster) = stage.proxy(keeping_after(0));
+    let proxy = stage.proxy(keeping_after(0));
     let fence = ["fence", &node, "--powered-off=dark"];
     let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).start();
     let kept = proxy.kept();
@@ -82,7 +82,7 @@ fn an_interrupted_hold_may_still_take_effect() {
 #[test]
 fn a_hold_that_succeeds_after_an_interrupt_is_ended() {
     let (stage, node) = with_lease("given-back");
-    let (proxy, _cluster) = stage.proxy(keeping_first());
+    let proxy = stage.proxy(keeping_first());
     let fence = ["fence", &node, "--powered-off=dark"];
     let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).start();
     let kept = proxy.kept();
@@ -106,7 +106,7 @@ fn a_hold_that_succeeds_after_an_interrupt_is_ended() {
 #[test]
 fn a_hold_that_gets_no_answer_may_still_be_written() {
     let (stage, node) = with_lease("unknown-hold");
-    let (proxy, _cluster) = stage.proxy(keeping_after(0));
+    let proxy = stage.proxy(keeping_after(0));
     let fence = ["fence", &node, "--powered-off=dark", "--request-timeout=5s"];
     let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).run();
     assert_eq!(run.code, 1, "{run}");
@@ -124,7 +124,7 @@ fn an_interrupted_end_of_the_hold_may_still_take_effect() {
     let (stage, node) = Stage::with_unreachable_node("late-end");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
-    let (proxy, _cluster) = stage.proxy(keeping_after(0));
+    let proxy = stage.proxy(keeping_after(0));
     let unfence = || stage.maint(["unfence", &node]);
     let run = unfence().kubeconfig(&proxy.kubeconfig).start();
     let kept = proxy.kept();
@@ -154,7 +154,7 @@ fn an_unfence_that_is_done_after_an_interrupt_was_interrupted() {
     let (stage, node) = Stage::with_unreachable_node("done-late");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
-    let (proxy, _cluster) = stage.proxy(keeping_first());
+    let proxy = stage.proxy(keeping_first());
     let (run, kept) = proxy.holds_up(stage.maint(["unfence", &node]));
     // However busy the machine is, the moment begins when both are there.
     run.is_sent(Signal::STOP);
@@ -176,7 +176,7 @@ fn an_unfence_that_is_done_after_an_interrupt_was_interrupted() {
 #[test]
 fn a_hold_whose_end_is_unknown_is_reported() {
     let (stage, node) = with_lease("late-return");
-    let (proxy, _cluster) = stage.proxy(keeping_after(1));
+    let proxy = stage.proxy(keeping_after(1));
     let fence = ["fence", &node, "--", "false"];
     let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).start();
     let kept = proxy.kept();
@@ -200,7 +200,7 @@ fn a_hold_that_somebody_takes_meanwhile_keeps_no_node_fenced() {
     let (stage, node) = Stage::with_unreachable_node("taken-end");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
-    let (proxy, _cluster) = stage.proxy(keeping_nodes);
+    let proxy = stage.proxy(keeping_nodes);
     let run = stage
         .maint(["unfence", &node])
         .kubeconfig(&proxy.kubeconfig);

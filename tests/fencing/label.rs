@@ -66,7 +66,7 @@ fn the_label_goes_with_the_hold_if_the_hook_fails() {
 #[test]
 fn a_node_that_cannot_be_labeled_is_fenced_all_the_same() {
     let (stage, node) = Stage::with_unreachable_node("label-not");
-    let (proxy, cluster) =
+    let proxy =
         stage.proxy(
             |method, path| match *method == Method::PATCH && path.contains(LABELLING) {
                 true => Treatment::Answer(403, None),
@@ -87,5 +87,4 @@ fn a_node_that_cannot_be_labeled_is_fenced_all_the_same() {
         .kubeconfig(&proxy.kubeconfig)
         .succeeds();
     stage.is_untouched(&node);
-    drop(cluster);
 }

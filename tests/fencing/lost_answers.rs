@@ -55,7 +55,7 @@ fn passes(mut kept: Kept, proxy: &Proxy) {
 fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
     let (stage, node) = Stage::with_unreachable_node("no-answer");
     let is_hit = Arc::new(AtomicBool::new(false));
-    let (proxy, _cluster) = stage.proxy(move |method, path| {
+    let proxy = stage.proxy(move |method, path| {
         if is_write(method, path) {
             is_hit.store(true, Ordering::SeqCst);
             return Treatment::Keep;
@@ -81,7 +81,7 @@ fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
 #[test]
 fn a_record_without_an_answer_is_written_again_for_another_version() {
     let (stage, node) = Stage::with_unreachable_node("outdated");
-    let (proxy, _cluster) = stage.proxy(keeping_first());
+    let proxy = stage.proxy(keeping_first());
     let (run, kept) = fencing(&stage, &node, &proxy, &["--request-timeout=5s"]);
     let label = json!({"metadata": {"labels": {"touched": "yes"}}});
     stage.patch_node(&node, &label);
@@ -96,7 +96,7 @@ fn a_record_without_an_answer_is_written_again_for_another_version() {
 #[test]
 fn a_record_that_is_written_after_an_interrupt_is_reported() {
     let (stage, node) = Stage::with_unreachable_node("late-record");
-    let (proxy, _cluster) = stage.proxy(keeping);
+    let proxy = stage.proxy(keeping);
     let interrupted = || {
         let (run, kept) = fencing(&stage, &node, &proxy, &[]);
         run.interrupt();
@@ -120,7 +120,7 @@ fn a_record_that_is_written_after_an_interrupt_is_reported() {
 #[test]
 fn an_interrupted_record_may_still_take_effect() {
     let (stage, node) = Stage::with_unreachable_node("interrupted-record");
-    let (proxy, _cluster) = stage.proxy(keeping);
+    let proxy = stage.proxy(keeping);
     let (run, kept) = fencing(&stage, &node, &proxy, &[]);
     run.interrupt();
     let run = run.ends();
@@ -138,7 +138,7 @@ fn an_interrupted_record_may_still_take_effect() {
 #[test]
 fn a_run_whose_announcement_comes_too_late_leaves_its_hold_to_the_other() {
     let (stage, node) = Stage::with_unreachable_node("too-late");
-    let (proxy, _cluster) = stage.proxy(keeping_first());
+    let proxy = stage.proxy(keeping_first());
     let (run, kept) = proxy.holds_up(stage.maint(["fence", &node, "--", "true"]));
     let other = json!({
         "id": "other", "who": "alice@bastion", "program": "sh",
@@ -160,7 +160,7 @@ fn a_run_whose_announcement_comes_too_late_leaves_its_hold_to_the_other() {
 fn an_interrupted_record_of_a_hook_has_a_hint_to_continue() {
     let (stage, node) = Stage::with_unreachable_node("interrupted-hook");
     stage.maint(["hold", &node, "-m", "dark"]).succeeds();
-    let (proxy, _cluster) = stage.proxy(keeping);
+    let proxy = stage.proxy(keeping);
     let fence = || stage.maint(["fence", &node, "--timeout=1m", "--", "echo", "off"]);
     let (run, announcement) = proxy.holds_up(fence());
     passes(announcement, &proxy);
@@ -196,7 +196,7 @@ fn an_interrupted_record_of_a_hook_has_a_hint_to_continue() {
 fn a_hook_annotation_that_stays_has_a_hint_to_continue() {
     let (stage, node) = Stage::with_unreachable_node("announced");
     stage.maint(["hold", &node, "-m", "dark"]).succeeds();
-    let (proxy, _cluster) = stage.proxy(keeping);
+    let proxy = stage.proxy(keeping);
     let fence = stage.maint(["fence", &node, "--isolated", "--", "false"]);
     let (run, announcement) = proxy.holds_up(fence);
     passes(announcement, &proxy);
@@ -219,7 +219,7 @@ fn an_interrupted_unfence_may_still_take_effect() {
     let (stage, node) = Stage::with_unreachable_node("interrupted-return");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
-    let (proxy, _cluster) = stage.proxy(keeping);
+    let proxy = stage.proxy(keeping);
     let (run, kept) = proxy.holds_up(stage.maint(["unfence", &node]));
     run.interrupt();
     let run = run.ends();
@@ -236,7 +236,7 @@ fn an_interrupted_unfence_may_still_take_effect() {
 fn a_node_whose_lock_ends_while_it_is_fenced_is_on_hold_for_it() {
     let (stage, node) = Stage::with_unreachable_node("ended-lock");
     stage.maint(["hold", &node, "-m", "dark"]).succeeds();
-    let (proxy, _cluster) = stage.proxy(keeping_first());
+    let proxy = stage.proxy(keeping_first());
     let (run, kept) = fencing(&stage, &node, &proxy, &[]);
     stage.maint(["unhold", &node]).succeeds();
     let status = kept.passes();
@@ -280,7 +280,7 @@ fn after_a_hook_has_succeeded_its_record_is_tried_until_the_server_is_back() {
         let ran = stage.directory().join("ran");
         let hook_ran = ran.clone();
         let refused = AtomicUsize::new(0);
-        let (proxy, _cluster) = stage.proxy(move |_, path| {
+        let proxy = stage.proxy(move |_, path| {
             let is_away = path.contains(what) && hook_ran.exists();
             match is_away && refused.fetch_add(1, Ordering::SeqCst) < requests {
                 true => Treatment::Answer(503, None),
@@ -301,7 +301,7 @@ fn after_a_hook_has_succeeded_its_record_is_tried_until_the_server_is_back() {
 #[test]
 fn reads_of_the_remains_are_retried_if_the_server_was_away() {
     let (stage, node) = Stage::with_unreachable_node("away-follow");
-    let (proxy, _cluster) = stage.proxy(away_once(|_, path| path.contains("/volumeattachments")));
+    let proxy = stage.proxy(away_once(|_, path| path.contains("/volumeattachments")));
     let fence = stage.maint(["fence", &node, "--powered-off=dark"]);
     let run = fence.kubeconfig(&proxy.kubeconfig).run();
     assert_eq!(run.code, 0, "{run}");
@@ -318,7 +318,7 @@ fn reads_of_a_returning_node_are_retried_if_the_server_was_away() {
     stage.comes_back(&node, "boot-2");
     let ran = stage.directory().join("ran");
     let (has_run, path) = (ran.clone(), format!("/nodes/{node}"));
-    let (proxy, _cluster) = stage.proxy(away_once(move |method, target| {
+    let proxy = stage.proxy(away_once(move |method, target| {
         *method == Method::GET && target.contains(&path) && has_run.exists()
     }));
     let hook = ["--", "touch", ran.to_str().expect("a path")];

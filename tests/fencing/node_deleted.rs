@@ -96,7 +96,7 @@ fn a_node_that_is_deleted_while_its_record_is_taken_away_leaves_no_hold() {
     let (stage, node) = Stage::with_unreachable_node("deleted-cleared");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
-    let (proxy, _cluster) = stage.proxy(keeping);
+    let proxy = stage.proxy(keeping);
     let run = stage
         .maint(["unfence", &node])
         .kubeconfig(&proxy.kubeconfig);
@@ -136,7 +136,7 @@ fn a_node_that_is_deleted_during_the_hook_of_fence_is_reported() {
 #[test]
 fn a_record_that_gets_no_answer_before_its_node_is_deleted_leaves_no_hold() {
     let (stage, node) = Stage::with_unreachable_node("deleted-record");
-    let (proxy, _cluster) = stage.proxy(keeping);
+    let proxy = stage.proxy(keeping);
     let fence = ["fence", &node, "--powered-off=dark", "--request-timeout=5s"];
     let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).start();
     let kept = proxy.kept();
@@ -160,7 +160,7 @@ fn a_node_that_is_deleted_before_its_hold_is_reported() {
     let (stage, node) = Stage::with_unreachable_node("deleted-unheld");
     let reads = AtomicUsize::new(0);
     let path = format!("/api/v1/nodes/{node}");
-    let (proxy, _cluster) = stage.proxy(move |method, target| {
+    let proxy = stage.proxy(move |method, target| {
         let is_read = *method == Method::GET && target.starts_with(&path);
         match is_read && reads.fetch_add(1, Ordering::SeqCst) == 1 {
             true => Treatment::Keep,

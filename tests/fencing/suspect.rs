@@ -182,7 +182,7 @@ fn a_short_outage_while_a_suspect_is_awaited_does_not_lose_its_proof() {
     let (stage, node) = reporting("suspect-outage");
     let is_away = Arc::new(AtomicBool::new(false));
     let away = is_away.clone();
-    let (proxy, _cluster) = stage.proxy(move |method, path| {
+    let proxy = stage.proxy(move |method, path| {
         match away.load(Ordering::SeqCst) && *method == Method::GET && path.contains("/nodes/") {
             true => Treatment::Answer(503, None),
             false => Treatment::Pass,

@@ -258,6 +258,22 @@ impl Cluster {
         self.send("GET", path, None)
     }
 
+    /// The object of this path, if it exists.
+    #[track_caller]
+    pub(crate) fn find(&self, path: &str) -> Option<Value> {
+        match self.try_send("GET", path, None) {
+            Ok(object) => Some(object),
+            // A path that the server does not know has no such details.
+            Err(kube::Error::Api(status))
+                if status.is_not_found() && { status.details.as_ref() }
+                    .is_some_and(|it| path.ends_with(&it.name)) =>
+            {
+                None
+            }
+            Err(error) => panic!("GET {path}: {error}"),
+        }
+    }
+
     /// Applies a JSON merge patch.
     #[track_caller]
     pub(crate) fn patch(&self, path: &str, patch: &Value) -> Value {

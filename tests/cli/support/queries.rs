@@ -6,12 +6,7 @@ use super::{Cluster, Run};
 
 /// Who holds `node`; `None` also if it has no Lease.
 pub(crate) fn holder_of(cluster: &Cluster, node: &str) -> Option<String> {
-    let path = format!("{}/{node}", super::LEASES);
-    let lease = match cluster.try_send("GET", &path, None) {
-        Ok(lease) => lease,
-        Err(kube::Error::Api(status)) if status.code == 404 => return None,
-        Err(error) => panic!("GET {path}: {error}"),
-    };
+    let lease = cluster.find(&format!("{}/{node}", super::LEASES))?;
     let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
     (!holder.is_empty()).then(|| holder.to_owned())
 }

@@ -12,7 +12,6 @@ use http::Method;
 use kube::Resource as _;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use super::cluster::{Cluster, LEASES};
 use super::heartbeat::Heart;
@@ -37,8 +36,7 @@ pub(crate) type Plane = OnceLock<Result<ControlPlane, String>>;
 pub(crate) struct Stage {
     pub(crate) plane: &'static ControlPlane,
     cluster: Cluster,
-    prefix: String,
-    directory: TempDir,
+    own: String,
     /// Of the nodes that are well.
     kubelets: Option<Kubelets>,
     hearts: RefCell<Vec<Heart>>,
@@ -63,8 +61,7 @@ impl Stage {
         Self {
             plane,
             cluster: Cluster::of_plane(prefix, plane),
-            prefix: format!("{prefix}-"),
-            directory: tempfile::tempdir().expect("a temporary directory"),
+            own: prefix.to_owned(),
             kubelets: None,
             hearts: RefCell::default(),
             drivers: RefCell::default(),
@@ -119,25 +116,22 @@ impl Stage {
     }
 
     pub(crate) fn name(&self, short: &str) -> String {
-        format!("{}{short}", self.prefix)
+        self.cluster.name(short)
     }
 
     /// The zone and namespace of the test.
     pub(crate) fn own(&self) -> &str {
-        self.prefix.trim_end_matches('-')
+        &self.own
     }
 
     /// A directory that goes with the test.
     pub(crate) fn directory(&self) -> &Path {
-        self.directory.path()
+        self.cluster.directory()
     }
 
     /// A run of the plugin as alice.
     pub(crate) fn maint<S: AsRef<str>>(&self, arguments: impl IntoIterator<Item = S>) -> Maint {
-        let kubeconfig = self.plane.admin_kubeconfig();
-        Maint::new(kubeconfig, self.directory(), &self.prefix)
-            .env("PATH", "/usr/bin:/bin")
-            .args(arguments)
+        self.cluster.maint(arguments).env("PATH", "/usr/bin:/bin")
     }
 
     /// A kubeconfig for a user with the roles of a fencer, and no other rights.
@@ -161,9 +155,8 @@ impl Stage {
     pub(crate) fn proxy(
         &self,
         plan: impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static,
-    ) -> (Proxy, Cluster) {
-        let cluster = Cluster::of_plane(&self.prefix, self.plane);
-        (cluster.proxy(plan), cluster)
+    ) -> Proxy {
+        self.cluster.proxy(plan)
     }
 
     /// Fences `node` on alice's word.
@@ -184,20 +177,7 @@ impl Stage {
     /// The object of this path, if it exists.
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Option<Value> {
-        match self.cluster.try_send("GET", path, None) {
-            Ok(object) => Some(object),
-            // A path that the server does not know has no such details.
-            Err(kube::Error::Api(status))
-                if status.is_not_found()
-                    && status
-                        .details
-                        .as_ref()
-                        .is_some_and(|it| path.ends_with(&it.name)) =>
-            {
-                None
-            }
-            Err(error) => panic!("GET {path}: {error}"),
-        }
+        self.cluster.find(path)
     }
 
     /// The objects in the list of this path.
