@@ -285,8 +285,9 @@ impl<'a> Session<'a> {
     }
 
     /// Removes what [`set_held_label`](Self::set_held_label) wrote, before the lock `ending` is ended, and what is left of a
-    /// lock that has ended. A held label without a lock id stays, and is reported at once. Without permission, or if a webhook keeps it, it stays, and the lock can be ended all the same:
-    /// returns why, for [`report_stays`](Self::report_stays) once the lock has ended.
+    /// lock that has ended. Without permission, or if a webhook keeps it, it stays, and the lock can be ended all the same:
+    /// returns why, for [`report_stays`](Self::report_stays) once the lock has ended. A held label without a lock id stays
+    /// too, and is reported at once.
     ///
     /// # Errors
     /// If the Node can't be read or written.

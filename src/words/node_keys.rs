@@ -131,7 +131,7 @@ pub(crate) fn without_lock_id(node: &str, program: &Program) -> (String, String)
     (warning, to_remove_label(node, program))
 }
 
-/// What removes the held label of a Node, whoever set it.
+/// The hint that says how to remove the held label of a Node.
 pub(crate) fn to_remove_label(node: &str, program: &Program) -> String {
     let command = format!("label node {node} kubectl-maint.dev/held-");
     format!("to remove it: `{}`", program.kubectl(command))

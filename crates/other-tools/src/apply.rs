@@ -114,11 +114,10 @@ impl Removed {
 
     /// Reports a held label that no lock id explains.
     fn or_without_lock_id(self, node: &Node) -> Self {
-        let mut labels = node.metadata.labels.iter().flatten();
+        let labels = node.metadata.labels.as_ref();
+        let is_labeled = labels.is_some_and(|labels| labels.contains_key(HELD));
         let keys = match self.keys {
-            KeysRemoved::Nothing if labels.any(|(key, _)| key == HELD) => {
-                KeysRemoved::WithoutLockId
-            }
+            KeysRemoved::Nothing if is_labeled => KeysRemoved::WithoutLockId,
             keys => keys,
         };
         Self { keys, ..self }
