@@ -3,8 +3,8 @@
 #
 #     collect.sh NODE DIRECTORY
 #
-# It puts the node on hold, because the evidence must still be there when somebody comes to look. A hold has no end, even
-# if this script is killed. The script ends the hold when everything was collected. After the time in --expect-until,
+# It puts the node on hold, because the evidence must still be there when somebody comes to look. A hold does not expire,
+# even if this script is killed. The script ends the hold when everything was collected. After the time in --expect-until,
 # `kubectl maint status` shows the hold as overdue, and somebody has to check.
 #
 # Exit codes: 0 collected; 3 somebody else holds the node, and nothing was done; 1, 130 and others: something is missing.
