@@ -50,7 +50,7 @@ impl<'a> ManagementContexts<'a> {
         self.server_of(self.given.as_deref()?).ok()
     }
 
-    /// Whether the cluster behind `context` did not answer a moment ago.
+    /// Whether the cluster behind `context` did not answer an earlier request.
     fn is_unresponsive(&self, context: &str) -> bool {
         let unresponsive = self
             .unresponsive

@@ -14,7 +14,7 @@ use super::nodes::node_details::{medik8s_finding, with_findings};
 use crate::args::nodes::Selection;
 use crate::error::{Failure, NothingFound, Verb};
 use crate::run::session::{SeenNode, Session};
-use crate::words::failure::{nothing_found, nothing_to_release};
+use crate::words::failure::nothing_found;
 use crate::words::protection::cause;
 
 /// Of more named nodes, only rows are read: a whole Node has as many bytes as a hundred rows, and is a request of
@@ -43,9 +43,13 @@ impl LockCommand<'_> {
                 .iter()
                 .filter_map(|target| target.seen.as_ref()?.lease.as_ref());
             if !leases.into_iter().any(|lease| locks.is_own(lease)) {
-                self.session
-                    .terminal
-                    .remark(nothing_to_release(locks.identity()));
+                let nothing = NothingFound::Own {
+                    caller: locks.identity().to_owned(),
+                    verb: self.verb,
+                    has_others: false,
+                };
+                let (what, _) = nothing_found(&nothing, self.session.program);
+                self.session.terminal.remark(what);
                 return Ok(Vec::new());
             }
         }

@@ -277,10 +277,10 @@ pub(crate) fn may_still_act(who: &str, node: &str, until: Option<Instant>, now: 
 
 /// The message about a side effect on these nodes.
 pub(crate) fn side_effect(side_effect: SideEffect, nodes: &[String]) -> String {
-    let (node, more) = match nodes {
+    let (node, more, whether) = match nodes {
         [] => return String::new(),
-        [node] => (node, String::new()),
-        [node, rest @ ..] => (node, format!(" and {} more", rest.len())),
+        [node] => (node, String::new(), "it exists, is"),
+        [node, rest @ ..] => (node, format!(" and {} more", rest.len()), "they exist, are"),
     };
     match side_effect {
         SideEffect::NamespaceCreated => {
@@ -288,8 +288,7 @@ pub(crate) fn side_effect(side_effect: SideEffect, nodes: &[String]) -> String {
         }
         SideEffect::LeaseCreated => format!("lease/{node}{more} created"),
         SideEffect::NodeUnreadable => format!(
-            "no permission to read node/{node}{more}: did not check whether it \
-             exists, is ready or is cordoned"
+            "no permission to read node/{node}{more}: did not check whether {whether} ready or cordoned"
         ),
         SideEffect::AnswerLost => format!(
             "node/{node}{more}: the API server's answer was lost, but a second read shows that the \

@@ -113,8 +113,12 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
             ok("the policies and this plugin are of the same release".to_owned())
         }
         Finding::Untracked { nodes, is_denied } => {
+            let effect = match is_denied {
+                true => "so the lease policy refuses to lock these nodes",
+                false => "so the lease policy would refuse to lock these nodes in deny mode",
+            };
             let says = format!(
-                "{} without managedFields, so the lease policy refuses to lock these nodes: {}",
+                "{} without managedFields, {effect}: {}",
                 count(nodes.len(), "Lease"),
                 first(nodes, LISTED)
             );
@@ -137,12 +141,14 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
             "removed the held label, opt-outs and cordons of locks that have ended or expired from: {}",
             first(nodes, LISTED)
         )),
-        Finding::NotRemoved { nodes, why } => note(
+        Finding::NotRemoved { nodes, why } => (
+            Level::Note,
             format!(
-                "could not remove the held label, opt-outs or a cordon of a lock that has ended or expired: {}",
-                first(nodes, LISTED)
+                "could not remove the held label, opt-outs or a cordon of a lock that has ended or expired from {}: {}",
+                first(nodes, LISTED),
+                escape(why)
             ),
-            escape(why),
+            None,
         ),
         Finding::WithoutLockId(nodes) => note(
             format!(
@@ -207,11 +213,11 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
         }
         Finding::Overdue(holds) => {
             let holds = holds.iter().map(|(node, holder, ago)| {
-                format!("{} ({holder}, by {})", escape(node), age(*ago))
+                format!("{} ({holder}, overdue by {})", escape(node), age(*ago))
             });
             note(
                 format!(
-                    "holds that are overdue: {}",
+                    "holds past their expected end: {}",
                     first(&holds.collect::<Vec<_>>(), LISTED)
                 ),
                 format!("if the work is done: `{}`", program.run("unhold NODE")),
@@ -252,15 +258,17 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
             format!("you may not read {}", source(*what)),
             by_administrator(),
         ),
-        Finding::Unread { what, error, .. } => {
-            note(format!("could not read {}", source(*what)), escape(error))
-        }
+        Finding::Unread { what, error, .. } => (
+            Level::Note,
+            format!("could not read {}: {}", source(*what), escape(error)),
+            None,
+        ),
     }
 }
 
 fn source(what: Source) -> &'static str {
     match what {
-        Source::User => "who you are",
+        Source::User => "your user name",
         Source::Rights => "your rights",
         Source::Namespaces => "namespaces",
         Source::Policies => "the policies",
@@ -307,10 +315,7 @@ fn policy(
         (Enforcement::On(Mode::Deny), None) => (
             Level::Note,
             "deny; not tested".to_owned(),
-            Some(
-                "the test is a dry run, which needs the right to write, and a namespace or node"
-                    .to_owned(),
-            ),
+            Some("to test it, run doctor as a user who may write Leases and Nodes".to_owned()),
         ),
         (Enforcement::On(mode), _) => {
             let refuse = format!("to refuse such writes: `{}`", program.run("enforce deny"));

@@ -54,7 +54,7 @@ pub(crate) fn lines(
         }
         Failure::InterruptedLock { node, duration } => (
             format!(
-                "interrupted: node/{node} may stay locked for {}s",
+                "interrupted: node/{node} may stay locked for up to {}s",
                 duration.as_secs()
             ),
             Some(format!("check with `{}`", program.run(format_args!("status {node}")))),
@@ -74,14 +74,11 @@ pub(crate) fn lines(
             with_hint(fencing::unknown(node, write, why, program))
         }
         Failure::Unexpected(error) => (escape(&causes(error)), None),
-        Failure::NothingFound(nothing) => {
-            let (what, hint) = nothing_found(nothing, program);
-            (format!("no matching resources found: {what}"), hint)
-        }
+        Failure::NothingFound(nothing) => nothing_found(nothing, program),
         Failure::Connect(error) => (escape(&error.to_string()), error.hint()),
         Failure::Lock(error) => of_locks(error, program, request),
         Failure::Unconfirmed(why) => (unconfirmed(why), Some("add --yes to confirm".to_owned())),
-        Failure::Declined => ("not confirmed: nothing was done".to_owned(), None),
+        Failure::Declined => ("not confirmed".to_owned(), None),
         Failure::Interrupted => ("interrupted".to_owned(), None),
         Failure::InterruptedAgain => (
             "interrupted again: locks were not released, and a request may still take effect"
@@ -108,7 +105,7 @@ pub(crate) fn lines(
             ),
             None,
         ),
-        Failure::NotKept { node, has_record } => with_hint(fencing::not_kept(node, *has_record)),
+        Failure::NotKept { node, has_record } => with_hint(fencing::not_kept(node, *has_record, program)),
         Failure::StaysFenced { node, left } => with_hint(fencing::stays(node, *left, program)),
         Failure::UnknownWrite { node, error } => (
             format!(
@@ -136,7 +133,7 @@ pub(crate) fn lines(
         Failure::UnknownTime => (
             "the API server's time is unknown, because this machine was paused: nothing was changed"
                 .to_owned(),
-            Some("run it again".to_owned()),
+            Some("run the command again".to_owned()),
         ),
         Failure::TooSlow { node } => (
             format!("could not lock node/{node}: checking all locks took longer than their duration"),
@@ -144,7 +141,7 @@ pub(crate) fn lines(
                 match request.map(|request| request.verb) {
                     Some(Verb::Acquire) => "use a longer --duration",
                     Some(Verb::With) => "use a longer --lease-duration",
-                    _ => "run it again",
+                    _ => "run the command again",
                 }
                 .to_owned(),
             ),
@@ -302,59 +299,69 @@ pub(super) fn unanswered(error: Option<&ApiError>) -> String {
     error.map_or_else(|| "interrupted".to_owned(), failed_request::cause)
 }
 
-/// None of the nodes is locked by the caller.
-pub(crate) fn nothing_to_release(caller: &str) -> String {
-    format!("nothing to release: you ({}) have no lock", escape(caller))
-}
-
 /// What was not found, and what else could be done.
 pub(crate) fn nothing_found(nothing: &NothingFound, program: &Program) -> (String, Option<String>) {
-    let what = match nothing {
+    let (what, hint) = match nothing {
         NothingFound::Own {
             caller,
             verb,
             has_others,
-        } => {
-            let caller = escape(caller);
-            let (nothing, (other, verb)) = match verb {
-                Verb::Unhold => ("no node on hold", ("release your locks", "release")),
-                _ => ("no lock", ("end your holds", "unhold")),
-            };
-            let hint = has_others.then(|| {
-                format!(
-                    "{other} with `{}`",
-                    program.run(format_args!("{verb} --mine"))
-                )
-            });
-            return (format!("you ({caller}) have {nothing}"), hint);
-        }
-        NothingFound::Listed(list) => format!("--nodes-from {} names no nodes", list.display()),
-        NothingFound::Nodes => "the cluster has no nodes".to_owned(),
-        NothingFound::Labeled(selector) => {
-            format!("no node matches the labels of -l {}", shown(selector))
-        }
+        } => return no_own_lock(caller, *verb, *has_others, program),
+        NothingFound::Listed(list) => (
+            format!("--nodes-from {} names no nodes", list.display()),
+            None,
+        ),
+        NothingFound::Nodes => ("the cluster has no nodes".to_owned(), None),
+        NothingFound::Labeled(selector) => (
+            format!("no node matches the labels of -l {}", shown(selector)),
+            None,
+        ),
         NothingFound::Object {
             namespace: Some(namespace),
             object,
         } => {
-            let hint = object
-                .starts_with("pod/")
-                .then(|| find_pod(namespace, program));
-            return (format!("{object} in namespace {namespace}"), hint);
+            let is_pod = object.starts_with("pod/");
+            (
+                format!("{object} in namespace {namespace}"),
+                is_pod.then(|| find_pod(namespace, program)),
+            )
         }
-        NothingFound::Object { object, .. } => object.clone(),
-        NothingFound::Pod { namespace, name } => {
-            return (
-                format!("pod/{name} in namespace {namespace}"),
-                Some(find_pod(namespace, program)),
-            );
-        }
+        NothingFound::Object { object, .. } => (object.clone(), None),
+        NothingFound::Pod { namespace, name } => (
+            format!("pod/{name} in namespace {namespace}"),
+            Some(find_pod(namespace, program)),
+        ),
         NothingFound::Pods {
             namespace,
             selector,
-        } => format!("pods with {selector} in namespace {namespace}"),
+        } => (
+            format!("pods with {selector} in namespace {namespace}"),
+            None,
+        ),
     };
-    (what, None)
+    (format!("no matching resources found: {what}"), hint)
+}
+
+/// The caller has no lock that `verb` can change.
+fn no_own_lock(
+    caller: &str,
+    verb: Verb,
+    has_others: bool,
+    program: &Program,
+) -> (String, Option<String>) {
+    let (nothing, other, other_verb) = match verb {
+        Verb::Unhold => ("no node on hold", "release your locks", "release"),
+        _ => ("no lock", "end your holds", "unhold"),
+    };
+    let hint = has_others.then(|| {
+        let command = program.run(format_args!("{other_verb} --mine"));
+        format!("{other} with `{command}`")
+    });
+    let (verb, caller) = (verb.name(), escape(caller));
+    (
+        format!("nothing to {verb}: you ({caller}) have {nothing}"),
+        hint,
+    )
 }
 
 /// How to find a pod that is not in this namespace. Few pods are in the default namespace on purpose.
@@ -368,7 +375,7 @@ fn find_pod(namespace: &str, program: &Program) -> String {
 
 /// A template gives no text.
 pub(crate) const NO_TEXT: &str =
-    "the template gives no text; -o json shows the fields, most of them below .items[*]";
+    "the template printed nothing; -o json shows the fields, most of them under .items[*]";
 
 /// Data can't be serialized.
 pub(crate) const UNPRINTABLE: &str = "could not print the result";

@@ -242,7 +242,8 @@ impl FailureGroup {
                     _ => many_timed_out(*waited, count),
                 };
                 let about = locks.about(request);
-                let cause = refusal::cause_with(&locks.first, &locks.holder, &about, request);
+                let cause =
+                    refusal::cause_with(&locks.first, count, &locks.holder, &about, request);
                 format!("{failed}: {cause}")
             }
             (&Cause::State { waited, awaited }, _) if waited.is_zero() => {
@@ -293,7 +294,7 @@ impl Locks {
                 (Some(HoldingCommand::With), false) => {
                     "renewed while their commands run".to_owned()
                 }
-                _ => format!("until {} at the latest", clock(end, request.now.latest)),
+                _ => format!("the last until {}", clock(end, request.now.latest)),
             });
         let (why, differs) = match &self.why {
             Some(why) => (why.as_str(), None),

@@ -40,8 +40,8 @@ pub(crate) fn words(health: &Health, now: Now) -> String {
             since,
         } => {
             let which = match since {
-                Some(Since::NewNode) => " for an earlier Node",
-                Some(Since::Restarted) => " for an earlier boot",
+                Some(Since::NewNode) => " before this Node was created",
+                Some(Since::Restarted) => " before its last restart",
                 Some(Since::SameBoot | Since::Unknown) | None => "",
             };
             format!("{word} (fenced by {}{which})", escape(by))
@@ -150,7 +150,7 @@ mod tests {
                     by: by(),
                     since: Some(Since::Restarted),
                 }),
-                "OutOfService (fenced by alice\\u{1b}@bastion for an earlier boot)",
+                "OutOfService (fenced by alice\\u{1b}@bastion before its last restart)",
             ),
             (
                 "NotReady",

@@ -16,13 +16,13 @@ pub(crate) fn source(source: HolderSource, by_flag: bool) -> &'static str {
             "the default: your login and host, because others may share the API user"
         }
         HolderSource::UnknownApiUser => {
-            "the default: your login and host, because the API user is unknown"
+            "the default: your login and host, because the API user is unknown or cannot be a holder name"
         }
     }
 }
 
 pub(crate) const EARLIER_HOLDER: &str =
-    "your holder in earlier releases, except for locks that another API user acquired";
+    "your name in earlier releases: those locks are yours, unless another API user acquired them";
 pub(crate) const WITH_HOLDER: &str = "holder of the `with` that runs this command";
 
 /// The holder of a Lease; for a hold, the person behind it.

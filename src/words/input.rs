@@ -243,7 +243,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                     program.run(format_args!("describe {node}"))
                 ),
                 None => format!(
-                    "use pod/NAME, pvc/NAME or namespace/NAME; list its pods with `{}`",
+                    "use pod/NAME, pvc/NAME or namespace/NAME; find its pods with `{}`",
                     program.kubectl("get pods")
                 ),
             },

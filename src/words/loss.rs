@@ -85,7 +85,7 @@ fn cause(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
                 holder().unwrap_or_else(|| of_node(by))
             ),
             None if before.and_then(NodeLease::holder) == Some(by) => format!(
-                "it was acquired again as {}. Its Lease was edited, or released and acquired again",
+                "another lock of the same holder ({}) replaced it",
                 of_node(by)
             ),
             None => format!("taken over by {}", holder().unwrap_or_else(|| of_node(by))),
@@ -262,7 +262,7 @@ mod tests {
         assert!(sooner.starts_with("taken over by bob@vm: "), "{sooner}");
         let same_holder = said(&own, "bob@vm/with-7-c0ffee", "11:55:30").await;
         assert!(
-            same_holder.contains("it was acquired again as bob@vm"),
+            same_holder.contains("another lock of the same holder (bob@vm"),
             "{same_holder}"
         );
     }

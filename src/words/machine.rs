@@ -19,7 +19,7 @@ pub(crate) fn not_set(tool: &str, error: &WriteError) -> String {
     match error.is_certain() {
         true => unprotected(tool, &protection::cause(error)),
         false => format!(
-            "may not be protected from {}: {}; the write may still take effect, and the end of the lock undoes it",
+            "might not be protected from {}: {}; the write may still take effect, and is undone when the lock ends",
             tool_name(tool),
             protection::cause(error)
         ),

@@ -19,9 +19,6 @@ pub(crate) fn left(node: &str, error: &WriteError, program: &Program) -> (String
     let cause = cause(error);
     (
         format!("node/{node}: its medik8s Lease stays, and keeps medik8s off the node: {cause}"),
-        format!(
-            "to delete it, with the rights to: `{}`",
-            program.run(format!("unhold {node}"))
-        ),
+        format!("to delete it: `{}`", program.run(format!("unhold {node}"))),
     )
 }

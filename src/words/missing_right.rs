@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// The file with the roles that include these rights.
-pub(crate) const ROLES: &str = "deploy/rbac.yaml has the roles";
+/// Where the roles with these rights come from.
+pub(crate) const ROLES: &str = "`kubectl maint install` creates the roles (deploy/rbac.yaml)";
 
 /// How to get the permission to do something with a resource.
 pub(crate) fn permission(right: impl fmt::Display) -> String {

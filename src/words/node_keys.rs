@@ -54,7 +54,7 @@ pub(crate) fn not_labeled(
 /// Why the label of a lock that was renewed still shows the earlier end.
 pub(crate) fn end_not_moved(node: &str, error: &ProtectionError) -> String {
     format!(
-        "could not extend the held label of node/{node}, if it has one; it may end before the lock: {error}"
+        "could not update the end in the held label of node/{node}, if it has one; it may show an earlier end: {error}"
     )
 }
 
@@ -87,7 +87,12 @@ pub(crate) fn not_cleared(failure: &Failure) -> String {
 }
 
 /// How to find what changes the writes to a Node.
-pub(crate) const CHECK_WEBHOOKS: &str = "check `kubectl get mutatingwebhookconfigurations`";
+pub(crate) fn check_webhooks(program: &Program) -> String {
+    format!(
+        "check `{}`",
+        program.kubectl("get mutatingwebhookconfigurations")
+    )
+}
 
 /// Why what a lock set on its Node was not removed.
 pub(crate) fn keys_stay(node: &str, error: &ProtectionError) -> String {
@@ -113,11 +118,11 @@ pub(crate) fn to_remove_left(
         false => program.run("doctor --fix"),
     };
     let right = match error.is_missing_right() {
-        true => format!("; this needs the right to patch nodes ({ROLES})"),
+        true => format!("; this needs permission to patch nodes: {ROLES}"),
         false => String::new(),
     };
     let first = match error.is_altered() {
-        true => format!("{CHECK_WEBHOOKS}; then, "),
+        true => format!("{}; then, ", check_webhooks(program)),
         false => String::new(),
     };
     format!("{first}to remove what is left: `{command}`{right}")
@@ -158,7 +163,7 @@ pub(crate) fn release_uncordoned(is_hold: bool, nodes: &[&str], program: &Progra
 /// Nobody knows what is on the Node of a lock whose command was interrupted.
 pub(crate) fn interrupted(node: &str, program: &Program) -> String {
     format!(
-        "the write to node/{node} was in progress and may still label or cordon it; to undo that without a lock: `{}`",
+        "the write to node/{node} was in progress and may still label or cordon it; if the node is not locked, undo that with `{}`",
         program.run("doctor --fix")
     )
 }

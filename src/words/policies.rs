@@ -15,6 +15,12 @@ use crate::text::escape;
 const SWITCH_OFF: &str =
     "delete validatingadmissionpolicybinding kubectl-maint-leases kubectl-maint-nodes";
 
+/// Where the rules are explained.
+const EXPLAINED: &str = concat!(
+    env!("CARGO_PKG_REPOSITORY"),
+    "/blob/main/docs/policies.md explains this rule"
+);
+
 /// The line about a policy whose mode was set.
 pub(crate) fn mode_set(policy: &str, before: Option<Enforcement>, after: Enforcement) -> String {
     let was = match before {
@@ -41,7 +47,7 @@ pub(crate) const WAITING_FOR_POLICIES: &str = "waiting for the API server to app
 pub(crate) fn effect(mode: Mode) -> &'static str {
     match mode {
         Mode::Audit => {
-            "the policies are in audit mode: nothing is refused; the audit log shows what would be"
+            "the policies are in audit mode: nothing is refused; the audit log shows what would be refused"
         }
         Mode::Warn => {
             "the policies are in warn mode: nothing is refused; users get a warning, and the audit log shows what \
@@ -97,7 +103,7 @@ pub(crate) fn uninstall(
             "{locked} nodes are locked or on hold. The locks stay, and so do their cordons, but other tools may work on the nodes."
         )),
     };
-    let rights = "Users will lose the rights that these roles gave them.".to_owned();
+    let rights = "Users will lose the rights that the installed roles give them.".to_owned();
     let facts = [format!("{place}: {objects} objects")]
         .into_iter()
         .chain((objects > 0).then_some(rights))
@@ -236,7 +242,7 @@ pub(crate) fn refusal(refusal: &Refusal, program: &Program) -> (String, String) 
                 escape(&error.to_string())
             ),
             format!(
-                "run it again as a user who may create leases in namespace {NAMESPACE}, which must exist"
+                "run the command again as a user who may create leases in namespace {NAMESPACE}, which must exist"
             ),
         ),
     }
@@ -351,7 +357,7 @@ fn advice(
                 program.run(format_args!("acquire {node}"))
             )
         }
-        _ => "docs/policies.md explains this rule".to_owned(),
+        _ => EXPLAINED.to_owned(),
     }
 }
 
@@ -390,7 +396,7 @@ mod tests {
             facts(9, 0),
             [
                 "here: 9 objects",
-                "Users will lose the rights that these roles gave them."
+                "Users will lose the rights that the installed roles give them."
             ]
         );
     }
@@ -417,6 +423,6 @@ mod tests {
     fn an_unknown_rule_is_shown_as_it_is() {
         let (message, hint) = refused("kubectl-maint-leases", "maint-new: not like that");
         assert!(message.ends_with("not like that (maint-new)"), "{message}");
-        assert_eq!(hint.as_deref(), Some("docs/policies.md explains this rule"));
+        assert_eq!(hint.as_deref(), Some(EXPLAINED));
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn cause(error: &WriteError) -> String {
             &format!("the Machine is not in context {context}; it was in the cluster at {server}")
         }
         WriteError::NoContext { error, server } => {
-            &format!("{error}; it was that of the cluster at {server}")
+            &format!("{error}; it was the context of the cluster at {server}")
         }
         WriteError::Copied { .. } => "it was created again from a copy",
         WriteError::Medik8sLeaseTaken { holder } if holder.is_empty() => {
@@ -91,7 +91,7 @@ impl fmt::Display for ManagementError {
             }
             Self::Unresponsive { context } => write!(
                 f,
-                "the cluster of context {context} did not answer a moment ago"
+                "the cluster of context {context} did not answer an earlier request"
             ),
         }
     }

@@ -46,39 +46,52 @@ pub(crate) fn cause(refused: &Refused, request: RequestContext<'_>) -> String {
         .lease
         .as_ref()
         .map_or_else(|| "nobody".to_owned(), person);
-    cause_with(refused, &holder, &about, request)
+    cause_with(refused, 1, &holder, &about, request)
 }
 
-/// The same, with the reason and times in `about`.
+/// The same for this many nodes that were refused alike, with the reason and times in `about`.
 pub(super) fn cause_with(
     refused: &Refused,
+    nodes: usize,
     holder: &str,
     about: &str,
     request: RequestContext<'_>,
 ) -> String {
     let caller = escape(request.caller);
+    let is_one = nodes == 1;
+    let expired = match is_one {
+        true => format!("the lock of {holder} has expired{about}"),
+        false => format!("the locks of {holder} have expired{about}"),
+    };
+    let its_lease = if is_one { "its Lease" } else { "each Lease" };
     match refused.refusal {
         Refusal::Held => format!("locked by {holder}{about}"),
         Refusal::HeldByCaller if request.verb == Verb::Wait => {
             format!("locked by you as {holder}{about}")
         }
-        Refusal::HeldByCaller => format!("you already hold this lock as {holder}{about}"),
+        Refusal::HeldByCaller => {
+            let locks = if is_one { "this lock" } else { "these locks" };
+            format!("you already hold {locks} as {holder}{about}")
+        }
         Refusal::Expired if request.verb == Verb::Verify => format!("it has expired{about}"),
-        Refusal::Expired => format!("the lock of {holder} has expired{about}"),
+        Refusal::Expired => expired,
         Refusal::Unfinished {
             is_ready,
             is_cordoned,
         } => format!(
-            "the lock of {holder} has expired{about}, and the node is {}",
+            "{expired}, and {} {}",
+            if is_one {
+                "the node is"
+            } else {
+                "the nodes are"
+            },
             node_problem(is_ready, is_cordoned)
         ),
         Refusal::AdminHold => format!("on hold by {holder}{about}"),
         Refusal::OwnHold => format!("on hold by you as {holder}{about}"),
         Refusal::NotHolder => match refused.state {
             State::AdminHold => format!("on hold by {holder}{about}"),
-            State::Expired { .. } => {
-                format!("the lock of {holder} has expired{about}; you are {caller}")
-            }
+            State::Expired { .. } => format!("{expired}; you are {caller}"),
             _ => format!("locked by {holder}{about}; you are {caller}"),
         },
         Refusal::NotHeld => match &refused.lease {
@@ -99,13 +112,12 @@ pub(super) fn cause_with(
         Refusal::NotAHold => format!("not on hold, but locked by {holder}{about}"),
         Refusal::ChangedHands => format!("replaced by a newer lock of {holder}{about}"),
         Refusal::Elected => {
-            "its Lease has a strategy and belongs to coordinated leader election".to_owned()
+            format!("{its_lease} has a strategy and belongs to coordinated leader election")
         }
-        Refusal::Deleting => "its Lease is being deleted".to_owned(),
-        Refusal::Foreign => {
-            "its Lease lacks the labels of kubectl maint, so it may belong to another application"
-                .to_owned()
-        }
+        Refusal::Deleting => format!("{its_lease} is being deleted"),
+        Refusal::Foreign => format!(
+            "{its_lease} lacks the labels of kubectl maint, so it may belong to another application"
+        ),
         Refusal::TooLong { left, added } => format!(
             "{} left; with {} more, the lock would last longer than {}",
             remaining(left),
@@ -133,7 +145,10 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
         _ => named.of_verb(Verb::Acquire.name(), None),
     };
     let node = named.nodes(MANY);
-    let it = if nodes.len() == 1 { "it" } else { "them" };
+    let (it, lock) = match nodes.len() {
+        1 => ("it", "lock"),
+        _ => ("them", "locks"),
+    };
     let lease = refused.lease.as_ref();
     let holder = lease.and_then(NodeLease::holder);
     let whom = holder.map_or_else(|| "the holder".to_owned(), behind);
@@ -235,15 +250,15 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
         (Refusal::NotAHold, _) if holder == Some(request.caller) => release(),
         (Refusal::NotHolder, Verb::Release) if matches!(refused.state, State::Expired { .. }) => {
             format!(
-                "take {it} over {}, or only clear {it} with {by_force}",
+                "take {it} over {}, or only end the {lock} with {by_force}",
                 to_lock.with("")
             )
         }
         (Refusal::NotHolder, Verb::Release) | (Refusal::NotAHold, _) => {
-            format!("ask {whom} to release {it}, or take {it} over with {by_force}")
+            format!("ask {whom} to release {it}, or end the {lock} with {by_force}")
         }
         (Refusal::Held | Refusal::NotHolder, _) if overlong => {
-            format!("ask {whom}; {if_nobody}")
+            format!("ask {whom} to release {it}; {if_nobody}")
         }
         (Refusal::Held | Refusal::NotHolder, _) => match refused.state {
             State::Held { .. } if verb == Verb::Wait => {

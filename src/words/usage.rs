@@ -64,7 +64,7 @@ pub(crate) fn requires(flag: &str, other: &str) -> String {
 }
 
 pub(crate) const NO_NAMESPACE_BUT_PODS: &str =
-    "nodes have no namespace: remove it, or add --pods to show stuck pods";
+    "nodes have no namespace: remove -n, or add --pods to show stuck pods";
 
 pub(crate) fn unknown_command(typed: &str) -> String {
     format!("unknown command \"{typed}\"")

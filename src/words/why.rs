@@ -210,7 +210,7 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
         }
         Reason::ContentFinalizer { finalizer, count } => {
             let objects = if *count == 1 { "object" } else { "objects" };
-            self::finalizer(finalizer, &format!(" is on {count} {objects} in it"))
+            self::finalizer(finalizer, &format!(" is on {count} {objects} in the namespace"))
         }
         Reason::Unreported => "The namespace controller has not reported on it yet.".to_owned(),
         Reason::NothingReported => {
@@ -301,10 +301,10 @@ fn finalizer(finalizer: &Finalizer, place: &str) -> String {
     match (finalizer.owner, &finalizer.manager) {
         (Some(owner), _) => format!("{name}: {} removes it when {}.", owner.who, owner.when),
         (None, Some(manager)) => format!(
-            "{name}: its controller has to remove it; {} added it.",
+            "{name}: the controller of this finalizer has to remove it; {} added it.",
             escape(manager)
         ),
-        (None, None) => format!("{name}: its controller has to remove it."),
+        (None, None) => format!("{name}: the controller of this finalizer has to remove it."),
     }
 }
 
@@ -387,9 +387,9 @@ fn used_by(pods: &[User]) -> String {
     };
     let parts = match (&names(false)[..], &names(true)[..]) {
         (running, []) => format!("it is in use by {}", list(running)),
-        ([], finished) => format!("it is in use by {}, even though finished", list(finished)),
+        ([], finished) => format!("it is in use by {}, although finished", list(finished)),
         (running, finished) => format!(
-            "it is in use by {}, and by {}, even though finished",
+            "it is in use by {}, and by {}, although finished",
             list(running),
             list(finished)
         ),

@@ -711,7 +711,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         $ kubectl maint release worker-2 -m "he is away"
         -- stderr
         error: cannot release node/worker-2: locked by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask bob@laptop to release it, or take it over with `kubectl maint release worker-2 --force -m 'he is away'`
+        hint: ask bob@laptop to release it, or end the lock with `kubectl maint release worker-2 --force -m 'he is away'`
         -- exit code 3
         "#);
     });
@@ -754,7 +754,7 @@ fn many_nodes_of_one_holder_take_one_line() {
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @r#"
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
         -- stderr
-        error: cannot acquire 6 nodes: locked by bob@laptop: "rack moves" (until [time] at the latest): worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
+        error: cannot acquire 6 nodes: locked by bob@laptop: "rack moves" (the last until [time]): worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
         error: cannot acquire node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         error: cannot acquire node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9 --wait`
@@ -765,11 +765,11 @@ fn many_nodes_of_one_holder_take_one_line() {
         $ kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
         node/worker-9 already free
         -- stderr
-        error: cannot release 6 nodes: locked by bob@laptop: "rack moves" (until [time] at the latest); you are alice@bastion: worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
+        error: cannot release 6 nodes: locked by bob@laptop: "rack moves" (the last until [time]); you are alice@bastion: worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
         error: cannot release node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
         error: cannot release node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask bob@laptop to release them, or take them over with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
-        hint: ask carol@desk to release them, or take them over with `kubectl maint release worker-7 worker-8 --force -m WHY`
+        hint: ask bob@laptop to release them, or end the locks with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
+        hint: ask carol@desk to release them, or end the locks with `kubectl maint release worker-7 worker-8 --force -m WHY`
         1 of 9 nodes free; not released: worker-1, worker-2, worker-3, worker-4, worker-5, worker-6, worker-7, worker-8
         -- exit code 3
         "#);
@@ -795,7 +795,7 @@ fn nodes_that_one_person_locked_for_different_reasons_take_one_line() {
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @"
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6
         -- stderr
-        error: cannot acquire 6 nodes: locked by bob@laptop (different reasons, until [time] at the latest): worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
+        error: cannot acquire 6 nodes: locked by bob@laptop (different reasons, the last until [time]): worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --wait`
         none of the 6 nodes was acquired
         -- exit code 3
@@ -820,7 +820,7 @@ fn nodes_that_commands_of_one_person_hold_take_one_line() {
         $ kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6
         -- stderr
         error: cannot release 6 nodes: locked by bob@laptop (renewed while their commands run); you are alice@bastion: worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
-        hint: ask bob@laptop to release them, or take them over with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
+        hint: ask bob@laptop to release them, or end the locks with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
         none of the 6 nodes was released
         -- exit code 3
         ");

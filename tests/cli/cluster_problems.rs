@@ -98,7 +98,7 @@ fn nodes_that_may_not_be_read() {
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Warning: no permission to read node/worker-1: did not check whether it exists, is ready or is cordoned
+        Warning: no permission to read node/worker-1: did not check whether it exists, is ready or cordoned
         Expires [time] (in 30m). To release, extend or hold:
           kubectl maint release worker-1
           kubectl maint renew worker-1
@@ -110,7 +110,7 @@ fn nodes_that_may_not_be_read() {
         node/worker-1 renewed by alice@bastion until [time] (30m)
         node/worker-2 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Warning: no permission to read node/worker-1 and 1 more: did not check whether it exists, is ready or is cordoned
+        Warning: no permission to read node/worker-1 and 1 more: did not check whether they exist, are ready or cordoned
         Expires [time] (in 30m). To release, extend or hold:
           kubectl maint release worker-1 worker-2
           kubectl maint renew worker-1 worker-2
@@ -123,7 +123,7 @@ fn nodes_that_may_not_be_read() {
         node/worker-1 on hold by alice@bastion; this replaces your lock, which would have expired at [time]
         node/worker-2 on hold by alice@bastion; this replaces your lock, which would have expired at [time]
         -- stderr
-        Warning: no permission to read node/worker-1 and 1 more: did not check whether it exists, is ready or is cordoned
+        Warning: no permission to read node/worker-1 and 1 more: did not check whether they exist, are ready or cordoned
         Holds do not expire, and `kubectl drain` still evicts pods. To end them:
           kubectl maint unhold worker-1 worker-2
         both nodes are on hold
@@ -159,7 +159,7 @@ fn nodes_that_may_not_be_read() {
         node/worker-1 hold ended
         -- stderr
         Warning: could not remove the held label, the opt-outs and the cordon from node/worker-1, if the lock set them: Error from server (Forbidden): the proxy says so
-        hint: to remove what is left: `kubectl maint unhold worker-1`; this needs the right to patch nodes (deploy/rbac.yaml has the roles)
+        hint: to remove what is left: `kubectl maint unhold worker-1`; this needs permission to patch nodes: `kubectl maint install` creates the roles (deploy/rbac.yaml)
         -- exit code 0
         ");
     });

@@ -266,7 +266,7 @@ fn a_node_whose_writes_are_never_answered_may_be_changed() {
         lease/worker-1 created
         node/worker-1 on hold until it is unfenced
         error: unknown whether node/worker-1 was fenced: the write may still take effect (Error from server or proxy (GatewayTimeout): the proxy says so); its lock is kept
-        hint: check with `kubectl maint status worker-1`; to continue, run the same command again
+        hint: check with `kubectl maint status worker-1`; to continue, run the command again
         -- exit code 1
         ");
     });
@@ -301,8 +301,8 @@ fn a_hook_that_a_signal_ends_proves_nothing() {
         lease/worker-1 created
         node/worker-1 on hold until it is unfenced
         node/worker-1: fencing hold ended
-        error: the hook was killed by SIGKILL: nothing was changed in the cluster
-        hint: check node/worker-1: what the hook did is unknown; it printed nothing
+        error: node/worker-1 was not fenced: the hook was killed by SIGKILL
+        hint: check the machine of node/worker-1: the hook may have changed it; it printed nothing
         -- exit code 1
         "#);
     });
@@ -443,7 +443,7 @@ fn to_wait_for_one_of_all_unreachable_nodes_the_hint_names_it() {
         -- stderr
         node/worker-1: waiting for 1 pod (default/web-0) to be removed
         error: node/worker-1 is not empty: node/worker-1 is fenced, but 1 pod (default/web-0) is left
-        hint: run it again to keep waiting; see what blocks them with `kubectl maint status --pods worker-1`
+        hint: run the command again to keep waiting; see what blocks them with `kubectl maint status --pods worker-1`
         -- exit code 4
         ");
     });

@@ -407,7 +407,7 @@ fn a_dry_run_on_the_server_checks_the_cordon() {
                 "error: node/{node} would be {locked} without the held label and not cordoned: "
             );
             assert!(refused.stderr.contains(&error), "{refused}");
-            let hint = "hint: ask an administrator for permission to get and patch nodes; deploy/rbac.yaml has the roles\n";
+            let hint = "hint: ask an administrator for permission to get and patch nodes; `kubectl maint install` creates the roles (deploy/rbac.yaml)\n";
             assert!(refused.stderr.contains(hint), "{refused}");
             if options == json {
                 let list: Value = serde_json::from_str(&refused.stdout).expect("JSON");
@@ -615,8 +615,8 @@ fn what_a_failed_end_left_goes_with_the_next_lock() {
         let says_what_is_left = |run: &Run| {
             let warning = "Warning: could not remove the held label, the opt-outs and the cordon from node/worker-1, \
                            if the lock set them: ";
-            let hint = "hint: to remove what is left: `kubectl maint unhold worker-1`; this needs the right to patch nodes \
-                        (deploy/rbac.yaml has the roles)";
+            let hint = "hint: to remove what is left: `kubectl maint unhold worker-1`; this needs permission to patch nodes: \
+                        `kubectl maint install` creates the roles (deploy/rbac.yaml)";
             let text = run.to_string();
             assert!(text.contains(warning) && text.contains(hint), "{run}");
         };

@@ -223,7 +223,7 @@ fn a_node_is_explained_by_other_commands() {
         $ kubectl maint status -A
         -- stderr
         error: --all-namespaces requires --pods
-        hint: nodes have no namespace: remove it, or add --pods to show stuck pods
+        hint: nodes have no namespace: remove -n, or add --pods to show stuck pods
         -- exit code 2
         ");
         assert_snapshot!(cluster.maint(["status", "--pods", "-n", "default"]).run(), @"
@@ -275,7 +275,7 @@ fn a_template_without_text_is_no_riddle_at_a_terminal() {
         let status = ["status", &node, "-o", "jsonpath={.state}"];
         let mut terminal = at_a_terminal(cluster.maint(status));
         let said = as_text(&terminal.exp_eof().expect("it ends"));
-        assert!(said.contains("the template gives no text"), "{said}");
+        assert!(said.contains("the template printed nothing"), "{said}");
         let run = cluster.maint(status).run();
         assert_eq!((&*run.stdout, &*run.stderr), ("", ""), "{run}");
     });

@@ -176,7 +176,7 @@ fn while_the_node_is_cordoned_before_the_data_is_printed() {
         assert_snapshot!(run.ends(), @"
         $ kubectl maint acquire worker-1 --cordon -o lock-id
         -- stderr
-        Warning: the write to node/worker-1 was in progress and may still label or cordon it; to undo that without a lock: `kubectl maint doctor --fix`
+        Warning: the write to node/worker-1 was in progress and may still label or cordon it; if the node is not locked, undo that with `kubectl maint doctor --fix`
         error: interrupted
         lease/worker-1 created
         nothing was locked

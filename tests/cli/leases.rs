@@ -264,7 +264,7 @@ fn leases_can_be_listed_without_the_right_on_candidates() {
         $ kubectl maint leases -A
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io is forbidden: User "user" cannot list resource "leases" in API group "coordination.k8s.io" at the cluster scope
-        hint: ask an administrator for permission to list leases.coordination.k8s.io; deploy/rbac.yaml has the roles
+        hint: ask an administrator for permission to list leases.coordination.k8s.io; `kubectl maint install` creates the roles (deploy/rbac.yaml)
         -- exit code 1
         "#);
         let rights = [Rule::new("coordination.k8s.io", &["leases"], &["list"])];

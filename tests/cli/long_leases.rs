@@ -40,7 +40,7 @@ fn a_refusal_by_an_overlong_lease_says_how_to_break_it() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: cannot acquire node/worker-1: locked by bob@laptop (since [time], until [time], [length] left, longer than 1h)
-        hint: ask bob@laptop; if nobody works there, release it with `kubectl maint release worker-1 --force -m WHY`
+        hint: ask bob@laptop to release it; if nobody works there, release it with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         ");
         assert_snapshot!(cluster.maint(["hold", &two_hours, "-m", "fire"]).run(), @"

@@ -385,7 +385,7 @@ fn an_unhold_without_access_leaves_them_and_says_how_to_remove_them() {
         let server = record(cluster, &node)["server"].clone();
         let left = format!(
             "Warning: node/{node}: the opt-outs on Machine default/{node}-machine stay, and block its deletion and \
-             rollouts: context \"mgmt\" does not exist; it was that of the cluster at {}\n\
+             rollouts: context \"mgmt\" does not exist; it was the context of the cluster at {}\n\
              hint: to remove them, name the context of that cluster: `kubectl maint unhold {node} \
              --management-context=NAME`\n",
             server.as_str().expect("a URL")

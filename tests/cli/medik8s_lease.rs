@@ -286,8 +286,7 @@ fn the_role_for_it_is_enough_and_without_it_the_hold_says_so() {
             "its medik8s Lease stays, and keeps medik8s off the node: ",
         );
         assert!(
-            run.stderr
-                .contains("to delete it, with the rights to: `kubectl maint "),
+            run.stderr.contains("to delete it: `kubectl maint "),
             "{run}"
         );
         assert_eq!(holder_of(cluster, &node), None);

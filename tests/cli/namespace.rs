@@ -202,7 +202,7 @@ fn on_a_terminal_it_asks_first() {
         let [one, other] = &nodes;
         let acquire = ["acquire", one, other];
         let said = answer(at_prompt(cluster, &acquire), "n\r");
-        assert!(said.contains("not confirmed: nothing was done"), "{said}");
+        assert!(said.contains("not confirmed"), "{said}");
         assert!(!exists(cluster));
 
         let said = answer(at_prompt(cluster, &acquire), "y\r");

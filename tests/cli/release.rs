@@ -31,7 +31,7 @@ fn it_is_made_for_cleanup_traps() {
         $ kubectl maint release worker-1
         -- stderr
         error: cannot release node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask bob@laptop to release it, or take it over with `kubectl maint release worker-1 --force -m WHY`
+        hint: ask bob@laptop to release it, or end the lock with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         ");
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
@@ -41,7 +41,7 @@ fn it_is_made_for_cleanup_traps() {
         $ kubectl maint release worker-1
         -- stderr
         error: cannot release node/worker-1: the lock of bob@laptop has expired (since [time], expired at [time], [length] ago); you are alice@bastion
-        hint: take it over with `kubectl maint acquire worker-1 -m WHY`, or only clear it with `kubectl maint release worker-1 --force -m WHY`
+        hint: take it over with `kubectl maint acquire worker-1 -m WHY`, or only end the lock with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         ");
     });
@@ -542,7 +542,7 @@ fn none_of_ones_own_is_no_error() {
         assert_snapshot!(mine(&["release"]), @"
         $ kubectl maint release --mine
         -- stderr
-        you (me) have no lock
+        nothing to release: you (me) have no lock
         -- exit code 0
         ");
         assert_snapshot!(mine(&["release", "-q"]), @"

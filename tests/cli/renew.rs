@@ -394,7 +394,7 @@ fn mine_are_those_that_the_caller_holds_as_a_lease() {
         assert_snapshot!(cluster.maint(["renew", "--mine"]).holder(&me).run(), @"
         $ kubectl maint renew --mine
         -- stderr
-        error: no matching resources found: you (me) have no lock
+        error: nothing to renew: you (me) have no lock
         hint: end your holds with `kubectl maint unhold --mine`
         -- exit code 1
         ");

@@ -739,7 +739,7 @@ fn without_the_right_to_read_nodes_the_leases_are_shown() {
         $ kubectl maint status -l status-no-nodes
         -- stderr
         Error from server (Forbidden): nodes is forbidden: User "user" cannot list resource "nodes" in API group "" at the cluster scope
-        hint: ask an administrator for permission to list nodes; deploy/rbac.yaml has the roles
+        hint: ask an administrator for permission to list nodes; `kubectl maint install` creates the roles (deploy/rbac.yaml)
         -- exit code 1
         "#);
     });

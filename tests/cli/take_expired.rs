@@ -319,7 +319,7 @@ fn a_person_is_asked() {
                 assert!(facts.contains(fact), "{fact}: {facts}");
             }
             let said = answered(terminal, "n");
-            assert!(said.contains("nothing was done"), "{said}");
+            assert!(said.contains("not confirmed"), "{said}");
             assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
         }
         let (terminal, _) = at_prompt(cluster, &["acquire", &node]);

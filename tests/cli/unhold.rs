@@ -134,7 +134,7 @@ fn a_lease_is_no_hold() {
         $ kubectl maint unhold worker-1 --yes
         -- stderr
         error: cannot unhold node/worker-1: not on hold, but locked by alice@bastion (since [time], until [time], [length] left)
-        hint: ask alice@bastion to release it, or take it over with `kubectl maint release worker-1 --force -m WHY`
+        hint: ask alice@bastion to release it, or end the lock with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         "
         );
@@ -168,7 +168,7 @@ fn mine_are_the_callers_own_holds() {
         assert_snapshot!(cluster.maint(["unhold", "--mine"]).holder(&me).run(), @"
         $ kubectl maint unhold --mine
         -- stderr
-        you (me) have no node on hold; release your locks with `kubectl maint release --mine`
+        nothing to unhold: you (me) have no node on hold; release your locks with `kubectl maint release --mine`
         -- exit code 0
         ");
     });

@@ -202,7 +202,7 @@ fn locks_that_were_lost_alike_are_counted() {
         assert_snapshot!(verify.run(), @"
         $ kubectl maint verify
         -- stderr
-        error: lost the locks on 5 nodes: replaced by a newer lock of bob@laptop (until [time] at the latest): worker-1, worker-2, worker-3, worker-4, worker-5
+        error: lost the locks on 5 nodes: replaced by a newer lock of bob@laptop (the last until [time]): worker-1, worker-2, worker-3, worker-4, worker-5
         hint: stop the work that relied on these locks
         -- exit code 3
         ");

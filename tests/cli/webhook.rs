@@ -452,7 +452,8 @@ fn doctor_reports_overdue_holds() {
         let overdue = json!({"metadata": {"annotations": {"kubectl-maint.dev/hold-until": past}}});
         cluster.patch(&format!("{LEASES}/{late}"), &overdue);
         let (found, bodies) = doctor();
-        let said = format!("note leases holds that are overdue: {late} (bob@laptop, by 3h");
+        let said =
+            format!("note leases holds past their expected end: {late} (bob@laptop, overdue by 3h");
         assert!(found.contains(&said), "{found}");
         assert!(
             found.contains("if the work is done: `kubectl maint unhold NODE`"),

@@ -35,8 +35,8 @@ fn after_a_crash_in_the_hook_resume_continues_under_the_same_hold() {
     $ kubectl maint fence worker-1 --resume=[id] -- sh -c "exit 7"
     -- stderr
     Warning: node/worker-1 stays on hold: an earlier `fence` command was interrupted, and the result of its hook is unknown; when the node is healthy, run `kubectl maint unfence worker-1`
-    error: the hook failed with exit code 7: nothing was changed in the cluster
-    hint: check node/worker-1: what the hook did is unknown; it printed nothing
+    error: node/worker-1 was not fenced: the hook failed with exit code 7
+    hint: check the machine of node/worker-1: the hook may have changed it; it printed nothing
     -- exit code 1
     "#);
     assert_eq!(holder().as_deref(), Some("kubeadm:alice@bastion"));
@@ -178,7 +178,7 @@ fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
         "{run}"
     );
     let hint = format!(
-        "hint: run it again to keep waiting; see what blocks them with `kubectl maint status --pods {node}`\n"
+        "hint: run the command again to keep waiting; see what blocks them with `kubectl maint status --pods {node}`\n"
     );
     assert!(run.stderr.ends_with(&hint), "{run}");
     let run = again().args(["-o", "json"]).args(hook).run();

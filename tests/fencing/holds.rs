@@ -285,7 +285,7 @@ fn taking_over_from_a_running_fence_warns_about_its_hook() {
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
     error: a hook may still be running for node/worker-1: sh, started by alice@bastion at [time] (until [time] at the latest)
-    hint: wait for it to end; if that run was interrupted, run the same command again with --resume=[id]
+    hint: wait for it to end; if that run was interrupted, run the command again with --resume=[id]
     -- exit code 3
     ");
     assert_snapshot!(bob(&["hold", &node, "-m", "mine", "--take-over", "--yes"]), @"

@@ -64,7 +64,7 @@ fn an_interrupted_hold_may_still_take_effect() {
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
     error: unknown whether node/worker-1 was put on hold: the write may still take effect (interrupted)
-    hint: to continue, run the same command again; to undo it, run `kubectl maint unfence worker-1`
+    hint: to continue, run the command again; to undo it, run `kubectl maint unfence worker-1`
     -- exit code 130
     ");
     stage.is_untouched(&node);
@@ -186,8 +186,8 @@ fn a_hold_whose_end_is_unknown_is_reported() {
     -- stderr
     node/worker-1 on hold until it is unfenced
     Warning: unknown whether the hold on node/worker-1 was ended: the write may still take effect (interrupted); check with `kubectl maint status worker-1`; end it with `kubectl maint unfence worker-1`
-    error: the hook failed with exit code 1: nothing was changed in the cluster
-    hint: check node/worker-1: what the hook did is unknown; it printed nothing
+    error: node/worker-1 was not fenced: the hook failed with exit code 1
+    hint: check the machine of node/worker-1: the hook may have changed it; it printed nothing
     -- exit code 1
     ");
     assert_eq!(kept.passes(), 200);

@@ -94,7 +94,7 @@ fn a_member_is_replaced_by_the_rules_of_its_set() {
     let fence = ["fence", names[1], "--powered-off=dark", "--dry-run=server"];
     let run = stage.maint(fence).kubeconfig(&fencer).succeeds();
     let told = format!(
-        "node/{}: 1 pod will be replaced only after the members before are ready: {}/ordered-1 after ordered-0\n",
+        "node/{}: 1 pod will be replaced only after earlier pods of the StatefulSet are ready: {}/ordered-1 after ordered-0\n",
         names[1],
         stage.own()
     );

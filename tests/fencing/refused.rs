@@ -221,8 +221,7 @@ fn fencers_have_the_rights_and_users_see_which_are_missing() {
     let hook = ["fence", &node, "--", "touch", ran.to_str().expect("a path")];
     let run = stage.maint(fence).kubeconfig(&user).run();
     assert_eq!(run.code, 1, "{run}");
-    let message =
-        "hint: ask an administrator for permission to list pods; deploy/rbac.yaml has the roles\n";
+    let message = "hint: ask an administrator for permission to list pods; `kubectl maint install` creates the roles (deploy/rbac.yaml)\n";
     assert!(run.stderr.contains(message), "{run}");
     let pods = Rule::new("", &["pods"], &["list"]);
     stage.plane.grant("uma", &[pods]).expect("rights");
@@ -250,7 +249,7 @@ fn fencers_have_the_rights_and_users_see_which_are_missing() {
     Warning: node/worker-1 is on hold without the held label: Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
     node/worker-1: fencing hold ended
     Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
-    hint: ask an administrator for permission to patch nodes; deploy/rbac.yaml has the roles
+    hint: ask an administrator for permission to patch nodes; `kubectl maint install` creates the roles (deploy/rbac.yaml)
     -- exit code 1
     "#);
     stage.is_untouched(&node);

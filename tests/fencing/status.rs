@@ -27,7 +27,7 @@ fn a_fenced_node_that_is_ready_again_is_shown_as_fenced() {
     stage.patch_status(&node, &restarted);
     let unreachable = row(&stage, &node);
     assert!(
-        unreachable.contains(" for an earlier boot)"),
+        unreachable.contains(" before its last restart)"),
         "{unreachable}"
     );
     stage.comes_back(&node, "boot-2");

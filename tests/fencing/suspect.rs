@@ -85,7 +85,7 @@ fn a_suspect_that_goes_on_reporting_is_never_tainted() {
     node/worker-2 labeled and cordoned until the hold ends
     node/worker-2: waiting up to 10s for it to stop reporting; it is fenced only after that
     error: node/worker-2 was not fenced: it still reports to Kubernetes after 10s, so it is not off
-    hint: it stays on hold; check the machine, then run the same command again; or end the hold with `kubectl maint unfence worker-2`
+    hint: it stays on hold; check the machine, then run the command again; or end the hold with `kubectl maint unfence worker-2`
     -- exit code 4
     ");
     assert_eq!((stage.record(&node), stage.taint(&node)), (None, None));
@@ -122,7 +122,7 @@ fn a_suspect_that_looks_unreachable_is_watched_for_one_lease_duration() {
     assert_eq!(run.code, 4, "{run}");
     let told = "unknown whether it has stopped reporting: watched for only ";
     assert!(run.stderr.contains(told), "{run}");
-    let hint = "s; this needs 1m\nhint: it stays on hold; run the same command again with a longer --timeout; or end";
+    let hint = "s; this needs 1m\nhint: it stays on hold; run the command again with a longer --timeout; or end";
     assert!(run.stderr.contains(hint), "{run}");
     assert!(!run.stderr.contains("still reports"), "{run}");
     assert_eq!((stage.record(&node), stage.taint(&node)), (None, None));

@@ -40,7 +40,7 @@ fn problems_are_named_with_what_to_do() {
         lines(&run, "rights"),
         "problem  rights         you may not get leases, list leases, watch leases, create leases, patch leases, \
          get nodes, list nodes, watch nodes\nask an administrator for these \
-         permissions; deploy/rbac.yaml has the roles"
+         permissions; `kubectl maint install` creates the roles (deploy/rbac.yaml)"
     );
     let nothing = nobody.maint(&["doctor", "-o", "jsonpath={.nosuch}"]);
     assert_eq!((nothing.code, &*nothing.stdout), (1, ""), "{nothing:?}");

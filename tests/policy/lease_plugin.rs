@@ -132,7 +132,7 @@ fn a_refusal_names_the_missing_right() {
     assert_eq!(
         refused.stderr,
         "error: cannot put node/plugin-refused on hold: a policy refused it: to start a hold, uma needs the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for \
-         the right \"hold\" on leases; deploy/rbac.yaml has the roles. Without it, lock the node for up \
+         the right \"hold\" on leases; `kubectl maint install` creates the roles (deploy/rbac.yaml). Without it, lock the node for up \
          to 1h with `kubectl maint acquire plugin-refused -m x --duration 1h --holder uma`\n"
     );
     uma.succeeds(&["acquire", node, "--holder", "uma"]);
@@ -141,7 +141,7 @@ fn a_refusal_names_the_missing_right() {
         refused.stderr,
         "error: cannot put node/plugin-refused on hold: a policy refused it: to turn a lock into a hold, uma needs \
          the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for the right \"hold\" on \
-         leases; deploy/rbac.yaml has the roles. Without it, extend your lock with `kubectl maint \
+         leases; `kubectl maint install` creates the roles (deploy/rbac.yaml). Without it, extend your lock with `kubectl maint \
          renew plugin-refused --holder uma`\n"
     );
     let ugo = person(plane, "ugo", &[USERS]);
@@ -151,7 +151,7 @@ fn a_refusal_names_the_missing_right() {
         refused.stderr,
         "error: cannot put node/plugin-refused on hold: a policy refused it: to replace this lock with a hold, ugo \
          needs the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for the right \"hold\" \
-         on leases; deploy/rbac.yaml has the roles\n"
+         on leases; `kubectl maint install` creates the roles (deploy/rbac.yaml)\n"
     );
     let take = take_over(node, "hugo");
     let refused = hugo.maint(&take);
@@ -160,7 +160,7 @@ fn a_refusal_names_the_missing_right() {
                  uma) until ";
     assert!(refused.stderr.starts_with(cause), "{refused:?}");
     let hint = " UTC (maint-live-lock)\nhint: ask that API user to end it; to take it over, ask an administrator for the right \
-                \"takeover\" on leases; deploy/rbac.yaml has the roles\n";
+                \"takeover\" on leases; `kubectl maint install` creates the roles (deploy/rbac.yaml)\n";
     assert!(refused.stderr.ends_with(hint), "{refused:?}");
 }
 

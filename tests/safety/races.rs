@@ -538,7 +538,7 @@ fn an_interrupted_lock_may_still_take_effect() {
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
         let line = format!(
-            "interrupted: node/{} may stay locked for 300s; nothing was deleted",
+            "interrupted: node/{} may stay locked for up to 300s; nothing was deleted",
             fixture.node
         );
         assert!(run.stderr.contains(&line), "{run}");

@@ -145,7 +145,7 @@ fn without_the_right_to_read_the_target_the_right_is_named() {
             let run = fixture.cluster.maint(words).kubeconfig(&user).run();
             assert_eq!(run.code, 1, "{run}");
             let hint = format!(
-                "hint: ask an administrator for permission to {right}; deploy/rbac.yaml has the roles\n"
+                "hint: ask an administrator for permission to {right}; `kubectl maint install` creates the roles (deploy/rbac.yaml)\n"
             );
             assert!(run.stderr.ends_with(&hint), "{run}");
         }

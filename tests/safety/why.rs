@@ -515,7 +515,7 @@ fn hints_with_kubectl_ask_the_same_cluster() {
             ),
             (
                 "service/web",
-                "list its pods with `kubectl get pods --context admin`\n",
+                "find its pods with `kubectl get pods --context admin`\n",
             ),
         ] {
             let run = fixture.cluster.maint(["why", object]).args(context).run();

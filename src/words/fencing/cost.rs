@@ -58,15 +58,17 @@ fn obstacle_words(obstacle: &Obstacle) -> &'static str {
         Obstacle::Bound { .. } => {
             "will stay Pending when recreated, because no other ready node can reach the volume"
         }
-        Obstacle::Order { .. } => "will be replaced only after the members before are ready",
+        Obstacle::Order { .. } => {
+            "will be replaced only after earlier pods of the StatefulSet are ready"
+        }
         Obstacle::Surplus { .. } => {
-            "will not be replaced, because the StatefulSet has fewer members"
+            "will not be replaced, because the StatefulSet has fewer replicas"
         }
         Obstacle::Quota(full) if full.is_certain => {
             "will not be replaced, because a quota is used up"
         }
         Obstacle::Quota(_) => {
-            "may not be replaced, because a quota is used up, maybe by pods that are being deleted"
+            "might not be replaced, because a quota is used up, maybe by pods that are being deleted"
         }
     }
 }
@@ -88,9 +90,9 @@ pub(crate) fn obstacle_sentence(obstacle: &Obstacle) -> String {
             format!("No other ready node can reach its volume: {}.", few(claims))
         }
         Obstacle::Order { unready } => {
-            format!("These members must be ready first: {}.", few(unready))
+            format!("These pods must be ready first: {}.", few(unready))
         }
-        Obstacle::Surplus { set } => format!("Its set has fewer members: {set}."),
+        Obstacle::Surplus { set } => format!("Its StatefulSet has fewer replicas: {set}."),
         Obstacle::Quota(full) if full.is_certain => format!("A quota is used up: {}.", full.what),
         Obstacle::Quota(full) => {
             format!(
@@ -151,11 +153,11 @@ mod tests {
             [
                 "node/n: 2 pods will stay Pending when recreated, because no other ready node can reach the volume: \
                  shop/db-0 with data-db-0, shop/old-0 with data-old-0",
-                "node/n: 1 pod will be replaced only after the members before are ready: \
+                "node/n: 1 pod will be replaced only after earlier pods of the StatefulSet are ready: \
                  shop/web-2 after web-0, web-1",
-                "node/n: 1 pod will not be replaced, because the StatefulSet has fewer members: shop/cut-3",
+                "node/n: 1 pod will not be replaced, because the StatefulSet has fewer replicas: shop/cut-3",
                 "node/n: 1 pod will not be replaced, because a quota is used up: shop/big-0 by ResourceQuota/small",
-                "node/n: 1 pod may not be replaced, because a quota is used up, maybe by pods that are being deleted: \
+                "node/n: 1 pod might not be replaced, because a quota is used up, maybe by pods that are being deleted: \
                  shop/big-1 by ResourceQuota/small",
             ]
         );

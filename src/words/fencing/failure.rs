@@ -14,7 +14,7 @@ use crate::error::{Failure, FencingWrite, HookEnd, HookError};
 use crate::text::{escape, for_shell};
 use crate::words::failure::unanswered;
 use crate::words::hint_command::Program;
-use crate::words::node_keys::CHECK_WEBHOOKS;
+use crate::words::node_keys::check_webhooks;
 use crate::words::time::{clock, length};
 
 /// What failed if a hook was not run.
@@ -22,7 +22,7 @@ pub(crate) const HOOK_NOT_RUN: &str = "could not run the hook";
 
 /// A hook was asked to end, and did not.
 pub(crate) const HOOK_STILL_RUNNING: &str =
-    "the hook is still running; press Ctrl-C again to kill it within 10s";
+    "the hook is still running; press Ctrl-C again to kill it; otherwise, it is killed within 10s";
 
 /// A hook ended, and processes that it started may not have.
 pub(crate) const PROCESSES_LEFT: &str =
@@ -47,8 +47,15 @@ pub(crate) fn of_hook(error: &HookError, program: &Program) -> (String, String) 
             node,
             end,
             has_output,
-        } => no_proof(node, &format!("the hook {}", how(*end)), *has_output),
-        HookError::Interrupted { node, has_output } => no_proof(node, "interrupted", *has_output),
+        } => no_proof(
+            node,
+            &format!("the hook {}", how(*end)),
+            *has_output,
+            program,
+        ),
+        HookError::Interrupted { node, has_output } => {
+            no_proof(node, "interrupted", *has_output, program)
+        }
         HookError::StillUnreachable { node, waited } => (
             format!(
                 "the hook succeeded, but node/{node} is still unreachable after {}: it stays fenced",
@@ -115,7 +122,7 @@ pub(crate) fn unread(node: &str, failure: &str) -> String {
 }
 
 /// Message and hint if the record of a fencing was written, and then it or the taint was removed again.
-pub(crate) fn not_kept(node: &str, has_record: bool) -> (String, String) {
+pub(crate) fn not_kept(node: &str, has_record: bool, program: &Program) -> (String, String) {
     let what = match has_record {
         true => "out-of-service taint",
         false => "fencing record",
@@ -125,7 +132,7 @@ pub(crate) fn not_kept(node: &str, has_record: bool) -> (String, String) {
             "node/{node} does not stay fenced: its {what} was removed each time it was written, \
              perhaps by an admission webhook; its lock is kept"
         ),
-        format!("{CHECK_WEBHOOKS}; then {RETRY}"),
+        format!("{}; then {RETRY}", check_webhooks(program)),
     )
 }
 
@@ -145,18 +152,22 @@ pub(crate) fn stays(node: &str, left: Left, program: &Program) -> (String, Strin
             "node/{node} is still fenced: its {what} is still there after the write that removes it, perhaps \
              because of an admission webhook; its lock is kept"
         ),
-        format!("{CHECK_WEBHOOKS}; then {next}"),
+        format!("{}; then {next}", check_webhooks(program)),
     )
 }
 
-fn no_proof(node: &str, what: &str, has_output: bool) -> (String, String) {
+fn no_proof(node: &str, why: &str, has_output: bool, program: &Program) -> (String, String) {
     let output = match has_output {
         true => "its output is above",
         false => "it printed nothing",
     };
+    let state = match program.verb() {
+        "unfence" => "is still fenced",
+        _ => "was not fenced",
+    };
     (
-        format!("{what}: nothing was changed in the cluster"),
-        format!("check node/{node}: what the hook did is unknown; {output}"),
+        format!("node/{node} {state}: {why}"),
+        format!("check the machine of node/{node}: the hook may have changed it; {output}"),
     )
 }
 

@@ -69,7 +69,7 @@ pub(crate) fn refusal(refusal: &FencingRefusal, program: &Program) -> (String, S
                 "cannot unfence node/{node}: it was fenced again during this command, or its record changed"
             ),
             format!(
-                "check who fenced it with `{}`, then retry",
+                "check who fenced it with `{}`, then {RETRY}",
                 program.run(format_args!("status {node} -o wide"))
             ),
         ),

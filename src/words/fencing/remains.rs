@@ -62,7 +62,7 @@ pub(crate) fn remaining_pods(node: &str, remains: &Remains, program: &Program) -
 /// How to keep waiting for the fenced `node`. Without its name, the same command looks for nodes that are not fenced.
 fn keep_waiting(node: &str, program: &Program) -> String {
     if program.names(node) {
-        return "run it again to keep waiting".to_owned();
+        return "run the command again to keep waiting".to_owned();
     }
     let (proof, note) = match program.has_hook() {
         true => ("-- HOOK".to_owned(), " (the hook does not run again)"),
@@ -91,7 +91,7 @@ fn remaining(node: &str, remains: &Remains) -> String {
 pub(crate) fn tolerating(remains: &Remains) -> String {
     let volumes = match &remains.staying[..] {
         [] => String::new(),
-        volumes => format!("; its volumes stay attached: {}", list(volumes)),
+        volumes => format!("; their volumes stay attached: {}", list(volumes)),
     };
     format!(
         "left on the node (static pods, or pods that tolerate the taint): {}{volumes}",
@@ -155,7 +155,7 @@ mod tests {
         };
         assert_eq!(
             hint("fence node/worker-1 --powered-off=dark"),
-            "run it again to keep waiting"
+            "run the command again to keep waiting"
         );
         assert_eq!(
             hint("fence --all-unreachable --max=1 --powered-off=dark --context prod"),

@@ -4,7 +4,7 @@ use crate::text::for_shell;
 use crate::words::hint_command::{NO_REASON, Program};
 
 /// How to continue.
-pub(super) const RETRY: &str = "run the same command again";
+pub(super) const RETRY: &str = "run the command again";
 
 /// How to continue, if the hook of an earlier run may still be recorded under this id.
 pub(crate) fn resume(id: &str) -> String {

@@ -224,7 +224,7 @@ fn a_user_who_may_only_read() {
         $ kubectl maint acquire worker-1
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io is forbidden: User "reader" cannot create resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
-        hint: ask an administrator for permission to create leases.coordination.k8s.io in namespace kube-node-maintenance; deploy/rbac.yaml has the roles
+        hint: ask an administrator for permission to create leases.coordination.k8s.io in namespace kube-node-maintenance; `kubectl maint install` creates the roles (deploy/rbac.yaml)
         -- exit code 1
         "#);
         // Who holds it counts before what one may do.
@@ -239,7 +239,7 @@ fn a_user_who_may_only_read() {
         $ kubectl maint release worker-2 --force --yes
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io "worker-2" is forbidden: User "reader" cannot patch resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
-        hint: ask an administrator for permission to patch leases.coordination.k8s.io in namespace kube-node-maintenance; deploy/rbac.yaml has the roles
+        hint: ask an administrator for permission to patch leases.coordination.k8s.io in namespace kube-node-maintenance; `kubectl maint install` creates the roles (deploy/rbac.yaml)
         -- exit code 1
         "#);
         assert_snapshot!(reader(&["release", &node]), @"
@@ -266,28 +266,28 @@ fn a_user_without_any_rights() {
         $ kubectl maint acquire worker-1
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io "worker-1" is forbidden: User "nobody" cannot get resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
-        hint: ask an administrator for permission to get leases.coordination.k8s.io in namespace kube-node-maintenance; deploy/rbac.yaml has the roles
+        hint: ask an administrator for permission to get leases.coordination.k8s.io in namespace kube-node-maintenance; `kubectl maint install` creates the roles (deploy/rbac.yaml)
         -- exit code 1
         "#);
         assert_snapshot!(nobody(&["acquire", "worker-1", "worker-2"]), @r#"
         $ kubectl maint acquire worker-1 worker-2
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io "worker-1" is forbidden: User "nobody" cannot get resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
-        hint: ask an administrator for permission to get leases.coordination.k8s.io in namespace kube-node-maintenance; deploy/rbac.yaml has the roles
+        hint: ask an administrator for permission to get leases.coordination.k8s.io in namespace kube-node-maintenance; `kubectl maint install` creates the roles (deploy/rbac.yaml)
         -- exit code 1
         "#);
         assert_snapshot!(nobody(&["acquire", "-l", "pool=gpu"]), @r#"
         $ kubectl maint acquire -l pool=gpu
         -- stderr
         Error from server (Forbidden): nodes is forbidden: User "nobody" cannot list resource "nodes" in API group "" at the cluster scope
-        hint: ask an administrator for permission to list nodes; deploy/rbac.yaml has the roles
+        hint: ask an administrator for permission to list nodes; `kubectl maint install` creates the roles (deploy/rbac.yaml)
         -- exit code 1
         "#);
         assert_snapshot!(nobody(&["release", "--mine"]), @r#"
         $ kubectl maint release --mine
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io is forbidden: User "nobody" cannot list resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
-        hint: ask an administrator for permission to list leases.coordination.k8s.io in namespace kube-node-maintenance; deploy/rbac.yaml has the roles
+        hint: ask an administrator for permission to list leases.coordination.k8s.io in namespace kube-node-maintenance; `kubectl maint install` creates the roles (deploy/rbac.yaml)
         -- exit code 1
         "#);
     });

@@ -474,7 +474,7 @@ fn values_that_cannot_be_meant_have_a_hint() {
         (&["why", "pod/"], "error: a pod name must not be empty\n"),
         (
             &["why", "deploy/web"],
-            "hint: use pod/NAME, pvc/NAME or namespace/NAME; list its pods with `kubectl get pods`\n",
+            "hint: use pod/NAME, pvc/NAME or namespace/NAME; find its pods with `kubectl get pods`\n",
         ),
         (
             &["why", "pod/a", "pod/b"],

@@ -68,7 +68,7 @@ fn a_hook_proves_nothing_of_a_machine_that_was_started_since() {
         begun
         node/worker-1: fencing hold ended
         error: node/worker-1 was not fenced: its boot ID has changed since the hook started (then: boot ID boot-1; now: boot ID boot-2)
-        hint: to run the hook again and fence it, run the same command again
+        hint: to run the hook again and fence it, run the command again
         -- exit code 6
         "#);
         is_not_fenced(cluster, &node);
@@ -105,7 +105,7 @@ fn a_hook_proves_nothing_of_a_machine_that_took_the_name() {
         begun
         node/worker-1: fencing hold was already ended
         error: node/worker-1 was not fenced: another machine has taken its name since the hook started (then: uid [uid], boot ID boot-1; now: uid [uid], boot ID boot-of-8, rack://8)
-        hint: the earlier machine should be cut off now; to fence the new one too, run the same command again
+        hint: the earlier machine should be cut off now; to fence the new one too, run the command again
         -- exit code 6
         "#);
         is_not_fenced(cluster, &node);
@@ -135,7 +135,7 @@ fn a_hook_that_is_run_again_proves_nothing_of_a_machine_that_was_started_since()
         begun
         Warning: node/worker-1 stays on hold: an earlier `fence` command was interrupted, and the result of its hook is unknown; when the node is healthy, run `kubectl maint unfence worker-1`
         error: node/worker-1 was not fenced: its boot ID has changed since the hook started (then: boot ID boot-1; now: boot ID boot-2)
-        hint: to run the hook again and fence it, run the same command again
+        hint: to run the hook again and fence it, run the command again
         -- exit code 6
         "#);
         is_not_fenced(cluster, &node);
@@ -165,7 +165,7 @@ fn a_word_for_a_machine_is_not_taken_for_another_while_the_record_is_under_way()
         node/worker-1 on hold until it is unfenced
         node/worker-1: fencing hold ended
         error: node/worker-1 was not fenced: its boot ID has changed since you confirmed that it was off (then: boot ID boot-1; now: boot ID boot-2)
-        hint: if it is off now, run the same command again
+        hint: if it is off now, run the command again
         -- exit code 6
         ");
         is_not_fenced(cluster, &node);
@@ -182,7 +182,7 @@ fn a_word_for_a_machine_is_not_taken_for_another_while_the_record_is_under_way()
         node/worker-1 on hold until it is unfenced
         node/worker-1: fencing hold was already ended
         error: node/worker-1 was not fenced: another machine has taken its name since you confirmed that it was off (then: uid [uid], boot ID boot-2; now: uid [uid], boot ID boot-of-8, rack://8)
-        hint: if the new machine is off too, run the same command again
+        hint: if the new machine is off too, run the command again
         -- exit code 6
         ");
         is_not_fenced(cluster, &node);

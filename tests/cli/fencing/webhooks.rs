@@ -33,7 +33,7 @@ fn a_record_that_a_webhook_removes_ends_in_an_error() {
         lease/worker-1 created
         node/worker-1 on hold until it is unfenced
         error: node/worker-1 does not stay fenced: its fencing record was removed each time it was written, perhaps by an admission webhook; its lock is kept
-        hint: check `kubectl get mutatingwebhookconfigurations`; then run the same command again
+        hint: check `kubectl get mutatingwebhookconfigurations`; then run the command again
         -- exit code 1
         ");
         assert!(!is_recorded(cluster, &node));
@@ -58,7 +58,7 @@ fn a_taint_that_a_webhook_removes_ends_in_an_error() {
         node/worker-1 on hold until it is unfenced
         Warning: node/worker-1 was fenced by alice@bastion at [time], with true, but its taint was removed; fencing it again replaces that record
         error: node/worker-1 does not stay fenced: its out-of-service taint was removed each time it was written, perhaps by an admission webhook; its lock is kept
-        hint: check `kubectl get mutatingwebhookconfigurations`; then run the same command again
+        hint: check `kubectl get mutatingwebhookconfigurations`; then run the command again
         -- exit code 1
         ");
         assert!(is_recorded(cluster, &node));
@@ -87,7 +87,7 @@ fn a_taint_that_a_webhook_keeps_is_not_called_unfenced() {
         $ kubectl maint unfence worker-1
         -- stderr
         error: node/worker-1 is still fenced: its out-of-service taint is still there after the write that removes it, perhaps because of an admission webhook; its lock is kept
-        hint: check `kubectl get mutatingwebhookconfigurations`; then run the same command again and add --accept-risk=boot-id -m "WHY"
+        hint: check `kubectl get mutatingwebhookconfigurations`; then run the command again and add --accept-risk=boot-id -m "WHY"
         -- exit code 1
         "#);
         assert!(!is_recorded(cluster, &node));

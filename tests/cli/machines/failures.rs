@@ -69,12 +69,12 @@ fn a_write_without_an_answer_is_not_said_to_have_failed() {
         let (_proxy, kubeconfig) = treated(cluster, Treatment::LoseAnswer);
         let hold = ["hold", &node, "-m", "disk", CONTEXT];
         let run = cluster.maint(hold).kubeconfig(&kubeconfig).succeeds();
-        let said = "node/worker-1: may not be protected from Cluster API: ";
+        let said = "node/worker-1: might not be protected from Cluster API: ";
         assert!(
             run.to_string().contains(said) && !run.stderr.contains("NOT"),
             "{run}"
         );
-        let said = "; the write may still take effect, and the end of the lock undoes it\n";
+        let said = "; the write may still take effect, and is undone when the lock ends\n";
         assert!(run.stderr.contains(said), "{run}");
         // It did take effect, and the record is there.
         assert_eq!(opt_outs(cluster, &machine), both());
@@ -151,7 +151,7 @@ fn a_cluster_that_does_not_answer_is_asked_once_for_all_nodes() {
         let unhold = ["unhold", "--parallel=1", "--request-timeout=5s"];
         let run = run(&unhold).succeeds();
         assert_eq!(requests.load(Ordering::Relaxed), 1, "{run}");
-        let said = "the cluster of context mgmt did not answer a moment ago";
+        let said = "the cluster of context mgmt did not answer an earlier request";
         assert_eq!(run.stderr.matches(said).count(), 2, "{run}");
         for node in &nodes {
             assert_eq!(holder_of(cluster, node), None);

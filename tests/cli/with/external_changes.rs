@@ -26,7 +26,7 @@ fn an_edit_that_keeps_the_holder_is_no_take_over() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: lost the lock on node/worker-1 (the command is being ended): it was acquired again as alice@bastion/with-[process]. Its Lease was edited, or released and acquired again
+        error: lost the lock on node/worker-1 (the command is being ended): another lock of the same holder (alice@bastion/with-[process]) replaced it
         hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);

@@ -256,7 +256,7 @@ fn a_claim_in_use_is_shown_with_its_pods() {
         let done = json!({"status": {"phase": "Succeeded"}});
         stage.cluster.patch(&format!("{pod}/status"), &done);
         let run = stage.why(&["pvc/data"]);
-        assert!(run.stdout.contains("even though finished"), "{run}");
+        assert!(run.stdout.contains("although finished"), "{run}");
         // It says the truth: the claim is still there.
         assert_eq!(stage.cluster.get(&claim)["metadata"]["name"], "data");
     });

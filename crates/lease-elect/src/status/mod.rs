@@ -91,7 +91,7 @@ fn answer<B>(
         "/readyz" => probes::readiness(facts, now),
         "/metrics" => {
             let Some(named) = &facts.named else {
-                let why = "could not reach the API server yet\n".to_owned();
+                let why = "still waiting for a credential plugin\n".to_owned();
                 return text(StatusCode::SERVICE_UNAVAILABLE, why);
             };
             let mut answer = text(StatusCode::OK, metrics::render(named, facts, now));
