@@ -78,7 +78,7 @@ fn lacks(run: &Run, right: &str) {
         "{run:?}"
     );
     let hint = format!(
-        "hint: ask an administrator for permission to {right}; deploy/rbac.yaml has the roles\n"
+        "hint: ask an administrator for permission to {right}; `kubectl maint install` creates the roles (deploy/rbac.yaml)\n"
     );
     assert!(run.stderr.contains(&hint), "{run:?}");
     let (verb, resource) = right.split_once(' ').expect("a verb and a resource");
@@ -209,33 +209,41 @@ fn users_can_run_every_verb_if_the_namespace_exists() {
 }
 
 #[test]
-fn a_viewer_sees_which_user_waits() {
+fn a_viewer_sees_who_waits() {
+    for waiting in [USERS, ADMINISTRATORS] {
+        a_viewer_sees_that_one_waits(waiting);
+    }
+}
+
+/// Somebody of the group `waiting` does.
+fn a_viewer_sees_that_one_waits(waiting: &str) {
     let plane = deployed();
     let _logs = plane.keep_logs_on_panic("waiting");
+    let node = &*waiting.replace("kubectl-maint:", "awaited-by-");
     plane
-        .create_nodes(&[NodeSpec::ready("awaited")])
+        .create_nodes(&[NodeSpec::ready(node)])
         .expect("a node");
     let uma = person(plane, "uma", USERS);
-    let ugo = person(plane, "ugo", USERS);
+    let ugo = person(plane, "ugo", waiting);
     let viewer = person(plane, "vic", VIEWERS);
-    succeeds(maint(&uma, &["acquire", "awaited", "--holder", "uma"]));
+    succeeds(maint(&uma, &["acquire", node, "--holder", "uma"]));
     let shows = || {
-        let page = succeeds(maint(&viewer, &["describe", "awaited"])).stdout;
+        let page = succeeds(maint(&viewer, &["describe", node])).stdout;
         page.contains("Waiting:      ugo (since ")
     };
-    let wait = ["acquire", "awaited", "--holder", "ugo", "--wait"];
+    let wait = ["acquire", node, "--holder", "ugo", "--wait", "--timeout=1m"];
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| maint(&ugo, &wait));
         while !shows() {
             assert!(!waits.is_finished(), "{:?}", waits.join());
         }
-        succeeds(maint(&uma, &["release", "awaited", "--holder", "uma"]));
+        succeeds(maint(&uma, &["release", node, "--holder", "uma"]));
         succeeds(waits.join().expect("it ends"));
     });
     assert!(!shows());
     let events = ["get", "events", "-n", "kube-node-maintenance", "-o", "name"];
     let events = plane.kubectl(&events).expect("events");
-    assert!(!events.contains("/awaited-"), "{events}");
+    assert!(!events.contains(&format!("/{node}-")), "{events}");
 }
 
 #[test]
@@ -312,7 +320,9 @@ fn rights_are_the_fewest() {
             .collect()
     };
     assert_eq!(on_events(VIEWERS), ["list"]);
-    assert_eq!(on_events(USERS), ["list", "create", "patch", "delete"]);
+    for group in [USERS, ADMINISTRATORS] {
+        assert_eq!(on_events(group), ["list", "create", "patch", "delete"]);
+    }
     assert_eq!(on_leases(VIEWERS, ours), ["get", "list", "watch"]);
     assert_eq!(on_leases(USERS, ours), LEASE_VERBS[..5]);
     assert_eq!(on_leases(ADMINISTRATORS, ours), LEASE_VERBS[..5]);
