@@ -18,13 +18,19 @@ use crate::run::session::Start;
 
 pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let common = &args.common;
-    if args.powered_off.is_none() && common.hook.hook.is_empty() {
-        return Err(InputError::NoProof.into());
-    }
     let node = match args.all_unreachable {
         true => None,
         false => Some(common.node()?),
     };
+    if common.hook.hook.is_empty() {
+        // One sentence can't prove that a node is off which still reports, nor that several are.
+        if let Some(flag) = args.flag_that_needs_hook() {
+            return Err(InputError::NeedsHook { flag, node }.into());
+        }
+        if args.powered_off.is_none() {
+            return Err(InputError::NoProof.into());
+        }
+    }
     let session = FencingSession::open(start, Verb::Fence, common).await?;
     args.namespace.apply(&session.session.locks);
     let Some(node) = node else {

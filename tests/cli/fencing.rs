@@ -112,6 +112,25 @@ fn a_hook_is_run_once_though_answers_are_lost() {
     });
 }
 
+/// It may hang, or run with a wrong clock: only what is known is said.
+#[test]
+fn a_suspect_that_has_stopped_reporting_is_not_said_to_report() {
+    in_memory("fence-suspect", |cluster| {
+        let node = unreachable(cluster);
+        for (age, status) in [(300, "Unknown"), (0, "True")] {
+            beats(cluster, &node, age);
+            let ready = json!({"status": {"conditions": [{"type": "Ready", "status": status}]}});
+            cluster.patch(&format!("/api/v1/nodes/{node}/status"), &ready);
+            let fence = ["fence", &node, "--suspect", "--timeout=0", "--", "true"];
+            let run = cluster.maint(fence).run();
+            assert_eq!(run.code, 6, "{run}");
+            assert!(run.stderr.contains("error: not confirmed"), "{run}");
+            let says = run.stderr.contains("still reports to Kubernetes");
+            assert_eq!(says, status == "True", "{run}");
+        }
+    });
+}
+
 #[test]
 fn inside_with_the_hint_keeps_the_hook() {
     in_memory("fence-inside", |cluster| {

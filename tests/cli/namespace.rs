@@ -247,8 +247,9 @@ fn fence_and_force_delete_do_not_create_it_either() {
             assert!(run.stderr.contains("add --create-namespace"), "{run}");
             assert_eq!(run.code, 1, "{run}");
         }
-        for suspect in [&[][..], &["--suspect"]] {
-            let mut terminal = at_a_terminal(cluster.maint(fence).args(suspect));
+        let suspect = ["fence", &node, "--suspect", "--timeout=0", "--", "true"];
+        for command in [&fence[..], &suspect] {
+            let mut terminal = at_a_terminal(cluster.maint(command));
             let said = as_text(&terminal.exp_eof().expect("it ends"));
             assert!(said.contains("add --create-namespace"), "{said}");
             assert!(!said.contains("type its name"), "{said}");

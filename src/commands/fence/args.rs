@@ -95,6 +95,15 @@ pub(crate) struct FenceArgs {
 }
 
 impl FenceArgs {
+    /// The flag on the line that needs a hook as the proof, if any.
+    pub(super) fn flag_that_needs_hook(&self) -> Option<&'static str> {
+        match (self.suspect, self.all_unreachable) {
+            (true, _) => Some("--suspect"),
+            (_, true) => Some("--all-unreachable"),
+            _ => None,
+        }
+    }
+
     /// The risks that the operator accepts.
     pub(super) fn accepted(&self) -> AcceptedRisks {
         let accepts = |risk| self.common.risks.accepts(&risk);

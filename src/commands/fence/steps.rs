@@ -15,6 +15,7 @@ use pod_safety::fencing::{
     Cost, How, Proof, Record, Recording, Remains, UnchangedHeartbeat, Watched, Written,
     is_of_fencing,
 };
+use pod_safety::node_health::Status;
 
 use super::args::FenceArgs;
 use crate::error::{Failure, FencingRefusal, FencingWrite, HookError};
@@ -151,7 +152,7 @@ impl FenceRun<'_> {
         let mut tries = Attempts::default();
         loop {
             let (observed, step) = self.observe().await?;
-            if self.confirm(step).await? {
+            if self.confirm(step, &observed).await? {
                 // Everything was read before the operator answered, so it may be outdated.
                 continue;
             }
@@ -253,7 +254,7 @@ impl FenceRun<'_> {
     ///
     /// # Errors
     /// If the hold would be refused, if another name is given, or if nobody can answer.
-    async fn confirm(&mut self, step: Step) -> Result<bool, Failure> {
+    async fn confirm(&mut self, step: Step, observed: &Observed) -> Result<bool, Failure> {
         let target = self.target;
         if self.is_confirmed || matches!(step, Step::HoldAgain | Step::Follow) {
             return Ok(false);
@@ -269,7 +270,11 @@ impl FenceRun<'_> {
         }
         let place = target.common.session.place();
         let urgency = self.urgency.as_deref();
-        let hook = self.args.suspect.then(|| self.hook.program());
+        let state = &observed.evidence.state;
+        let is_unreachable =
+            state.is_fresh(observed.at) == Some(false) && state.status() == Some(Status::Unknown);
+        let reports = self.args.suspect && !is_unreachable;
+        let hook = reports.then(|| self.hook.program());
         let question = Question::to_fence(&place, &target.node, hook.as_deref(), urgency);
         let terminal = target.terminal();
         terminal
