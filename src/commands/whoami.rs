@@ -1,7 +1,6 @@
 //! `whoami`: who the caller is, to others and to the API server.
 
 use clap::Args;
-use connect::ApiUser;
 use maintenance_lease::ApiError;
 
 use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
@@ -47,7 +46,7 @@ pub(crate) async fn run(args: &WhoamiArgs, start: &Start<'_>) -> Result<Code, Fa
         Err(failure) => (None, Some(failure)),
     };
     let named = user.as_ref().and_then(|user| user.username.clone());
-    let known = named.map_or(session.connection.api_user.clone(), ApiUser::Known);
+    let known = session.connection.api_user.clone().or_named(named);
     let holder = start.holder.of(&known, start.environment);
     let outer = start.environment.get(HOLDER).map(ToOwned::to_owned);
     let identity = Identity::new(holder, user, outer);

@@ -168,9 +168,10 @@ impl Session<'_> {
         }
         // No answer is kept for the next run: the user of a credential plugin may be another by then.
         let user = self.locks.api_user().await.ok();
-        if let Some(name) = user.and_then(|user| user.username) {
-            self.locks.set_api_user(&name);
-            let user = ApiUser::Known(name);
+        let name = user.and_then(|user| user.username);
+        let user = self.connection.api_user.clone().or_named(name);
+        if let ApiUser::Known(name) = &user {
+            self.locks.set_api_user(name);
             let holder = start.holder.of(&user, start.environment);
             self.locks = holder.own(&self.locks).map_err(InputError::Holder)?;
             self.connection.api_user = user;

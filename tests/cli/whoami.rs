@@ -2,8 +2,8 @@
 
 use insta::assert_snapshot;
 
-use crate::support::Treatment::Foreign;
-use crate::support::{in_memory, on_both, requests};
+use crate::support::Treatment::{As, Foreign};
+use crate::support::{holder_of, in_memory, on_both, requests};
 
 #[test]
 fn the_holder_and_the_api_user_are_shown() {
@@ -59,6 +59,27 @@ fn the_holder_and_the_api_user_are_shown() {
         hint: see `kubectl maint whoami --help`
         -- exit code 2
         ");
+    });
+}
+
+/// `kubectl proxy` serves plain HTTP and adds the credentials of whoever started it.
+#[test]
+fn the_holder_is_the_one_that_acquires_also_behind_kubectl_proxy() {
+    in_memory("whoami-plain", |cluster| {
+        let node = cluster.node("worker-1");
+        let proxy = cluster.proxy(|_, _| As("alice"));
+        let by_default = |line: &[&str]| {
+            let maint = cluster.maint(line).kubeconfig(&proxy.kubeconfig);
+            maint.env("USER", "al").without_env("KUBECTL_MAINT_HOLDER")
+        };
+        let json = by_default(&["whoami", "-o", "json"]).succeeds().stdout;
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(json["apiUser"], "alice");
+        let holder = json["holder"].as_str().expect("a holder");
+        by_default(&["acquire", &node]).succeeds();
+        assert_eq!(Some(holder), holder_of(cluster, &node).as_deref());
+        let doctor = by_default(&["doctor"]).run();
+        assert!(doctor.stdout.contains(holder), "{doctor}");
     });
 }
 

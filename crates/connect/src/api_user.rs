@@ -58,6 +58,18 @@ impl ApiUser {
     }
 }
 
+impl ApiUser {
+    /// The same, if the API server says that the user has this `name`. Without credentials, the name is that of all
+    /// who reach the server this way, for example through `kubectl proxy`.
+    #[must_use]
+    pub fn or_named(self, name: Option<String>) -> Self {
+        match (self, name) {
+            (Self::Unknown, Some(name)) => Self::Known(name),
+            (known, _) => known,
+        }
+    }
+}
+
 /// The service account in a token of Kubernetes. The server checks its signature.
 fn service_account(token: &str) -> Option<String> {
     #[derive(Deserialize)]

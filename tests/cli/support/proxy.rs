@@ -54,7 +54,10 @@ pub(crate) enum Treatment {
     /// It goes to the server without this field of its body, a JSON pointer: like that, an admission webhook may
     /// change it.
     Without(&'static str),
-    /// The same with this field in its body, a JSON pointer, and the field's value.
+    /// It goes to the server as a request of this API user, who is in system:masters: like that, `kubectl proxy` adds
+    /// credentials.
+    As(&'static str),
+    /// It goes to the server with this field in its body, a JSON pointer, and the field's value.
     With(&'static str, &'static str),
     /// It goes to the server. The last byte of the answer waits until the test lets it go.
     KeepEnd,
@@ -286,6 +289,10 @@ impl RequestHandler {
                 onwards = onwards.header(name, value);
             }
         }
+        if let Treatment::As(user) = treatment {
+            onwards = onwards.header("impersonate-user", user);
+            onwards = onwards.header("impersonate-group", "system:masters");
+        }
         let body = match treatment {
             Treatment::Without(field) => changed(&body.to_bytes(), field, None),
             Treatment::With(field, value) => changed(&body.to_bytes(), field, Some(value)),
@@ -295,7 +302,7 @@ impl RequestHandler {
             .body(Body::from(body))
             .expect("a request that came in");
         match treatment {
-            Treatment::Pass | Treatment::Without(_) | Treatment::With(..) => {
+            Treatment::Pass | Treatment::As(_) | Treatment::Without(_) | Treatment::With(..) => {
                 forward(self.client.clone(), onwards).await
             }
             Treatment::Ahead(seconds) => {
