@@ -51,7 +51,8 @@ fn main() -> ExitCode {
     };
     let code = match parse(&arguments) {
         Ok((cli, matches)) => {
-            if let Some(lines) = line.of_detached_value() {
+            let lines = line.of_detached_value();
+            if let Some(lines) = lines.or_else(|| line.of_trailing_command(&matches)) {
                 return ExitCode::from(report_usage(lines, line).number());
             }
             let terminal = Terminal::new(cli.quiet);

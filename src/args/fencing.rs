@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::duration;
 use super::hook::HookArgs;
-use super::nodes::node_name;
+use super::nodes::single_node;
 use super::output::OutputArgs;
 use super::risks::RiskArgs;
 use super::write::WriteArgs;
@@ -54,7 +54,7 @@ impl<R: ValueEnum + Send + Sync> FencingArgs<R> {
     /// # Errors
     /// If it is not valid for a node.
     pub(crate) fn node(&self) -> Result<String, InputError> {
-        node_name(self.typed_node().unwrap_or_default())
+        single_node(self.typed_node().unwrap_or_default())
     }
 
     /// What was typed as the node.

@@ -9,6 +9,7 @@ pub(crate) mod fencing;
 pub(crate) mod hook;
 pub(crate) mod lock_id;
 pub(crate) mod nodes;
+pub(crate) mod number;
 pub(crate) mod output;
 pub(crate) mod protect;
 pub(crate) mod risks;

@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use clap::Args;
 use maintenance_lease::is_object_name;
 
+use super::number::number;
 use crate::error::{Failure, InputError, NothingFound};
 use crate::object::{Kind, kind_and_name, leading_kind};
 
@@ -39,7 +40,7 @@ pub(crate) struct NodeArgs {
         value_name = "N",
         default_value_t = 32,
         hide_short_help = true,
-        value_parser = clap::value_parser!(u16).range(1..=512)
+        value_parser = number::<u16>(1, 512)
     )]
     pub(crate) parallel: u16,
 }
@@ -127,9 +128,10 @@ impl NodeArgs {
         let names = match &self.nodes_from {
             Some(path) => listed(path, stdin)?,
             None => {
-                let names = match leading_kind(&self.nodes) {
-                    Some((Kind::Node, names)) => names,
-                    _ => &self.nodes,
+                let names = match (leading_kind(&self.nodes), &self.nodes[..]) {
+                    (Some((Kind::Node, names)), _) => names,
+                    (_, [name]) => return Ok(Selection::Named(vec![single_node(name)?])),
+                    (_, names) => names,
                 };
                 let names = names.iter().map(|typed| node_name(typed));
                 names.collect::<Result<_, _>>()?
@@ -190,6 +192,16 @@ fn read_list(path: &Path, stdin: impl Read) -> std::io::Result<Vec<u8>> {
         File::open(path)?.take(most).read_to_end(&mut bytes)?;
     }
     Ok(bytes)
+}
+
+/// Parses `NAME` or `node/NAME` if it is the only node. The kind alone is not taken for a name.
+pub(crate) fn single_node(typed: &str) -> Result<String, InputError> {
+    match Kind::of(typed) {
+        Some(Kind::Node) => Err(InputError::MissingName {
+            kind: typed.to_owned(),
+        }),
+        _ => node_name(typed),
+    }
 }
 
 /// Parses `NAME` or `node/NAME`.
@@ -254,12 +266,16 @@ mod tests {
         };
         for (typed, selected) in [
             (&["node", "a"][..], &["a"][..]),
-            (&["nodes"], &["nodes"]),
+            (&["node/nodes"], &["nodes"]),
             (&["node/node", "a"], &["node", "a"]),
             (&["node", "node/a"], &["node", "a"]),
         ] {
             assert_eq!(select(&named(typed), ""), names(selected), "{typed:?}");
         }
+        assert_eq!(
+            select(&named(&["node"]), ""),
+            Err("missing NAME after node".into())
+        );
         assert_eq!(
             listed_in("node\na\n"),
             names(&["node", "a"]),

@@ -43,8 +43,24 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// The last second that RFC 3339 can express.
 const LAST: i64 = 253_402_300_799;
 
+/// Parses the end of a renewed lock: a [time]. What looks like a duration may be added to what is left.
+pub(crate) fn renewed_time(typed: &str) -> Result<Until, InvalidValue> {
+    match time(typed) {
+        Err(InvalidValue::NotATime { .. }) => Err(InvalidValue::NotATime {
+            typed: typed.to_owned(),
+        }),
+        time => time,
+    }
+}
+
 /// Parses a time with a zone, such as `18:00Z`.
 pub(crate) fn time(typed: &str) -> Result<Until, InvalidValue> {
+    if let Some(added) = typed.strip_prefix('+')
+        && duration::length(added).is_ok()
+    {
+        let typed = added.to_owned();
+        return Err(InvalidValue::NotATime { typed });
+    }
     match until(typed) {
         Ok(Until::In(_)) => Err(InvalidValue::NotATime {
             typed: typed.to_owned(),

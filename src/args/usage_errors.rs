@@ -3,21 +3,24 @@
 
 use std::error::Error as _;
 use std::ffi::{OsStr, OsString};
+use std::num::ParseIntError;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
-use super::duration::length;
+use super::duration::{extension, length};
 use super::nodes::node_name;
 use crate::error::{InvalidValue, Verb};
 use crate::exit::Code;
 use crate::object::Kind;
 use crate::text::{for_shell, shown};
-use crate::words::hint_command::Program;
+use crate::words::hint_command::{MANY, Program};
 use crate::words::input::hold_instead;
 use crate::words::suggestions::near_misses;
 use crate::words::time::longest_lock;
 use crate::words::usage;
+use crate::words::with::command_line;
 
 /// Message and hint.
 type Lines = (String, String);
@@ -99,35 +102,82 @@ impl<'a> CommandLine<'a> {
                     self.instead_of_command(typed),
                 )
             }
-            ErrorKind::TooManyValues if word(ContextKind::InvalidArg)? == "--wait" => (
-                usage::WAIT_TAKES_NO_VALUE.to_owned(),
-                match word(ContextKind::InvalidValue) {
-                    Some(limit) if length(limit).is_ok() => usage::limit_wait(limit),
-                    _ => usage::TIMEOUT_LIMITS_THE_WAIT.to_owned(),
-                },
-            ),
-            ErrorKind::InvalidValue if word(ContextKind::InvalidValue)?.is_empty() => {
+            ErrorKind::TooManyValues if word(ContextKind::InvalidArg)?.starts_with('-') => {
                 let flag = flag_name(word(ContextKind::InvalidArg)?);
-                if !flag.starts_with('-') {
-                    return None;
+                let typed = word(ContextKind::InvalidValue).unwrap_or_default();
+                (
+                    usage::takes_no_value(flag),
+                    match flag {
+                        "--wait" if length(typed).is_ok() => usage::limit_wait(typed),
+                        "--wait" => usage::TIMEOUT_LIMITS_THE_WAIT.to_owned(),
+                        _ => usage::without_value(flag, typed),
+                    },
+                )
+            }
+            ErrorKind::NoEquals => {
+                let flag = flag_name(word(ContextKind::InvalidArg)?);
+                let hint = match self.word_after(flag) {
+                    Some(value) => usage::use_flag(&format!("{flag}={}", for_shell(value))),
+                    None => self.see_help_of(),
+                };
+                (usage::takes_value_after_equals(flag), hint)
+            }
+            ErrorKind::InvalidValue => {
+                let (argument, typed) = (
+                    word(ContextKind::InvalidArg)?,
+                    word(ContextKind::InvalidValue)?,
+                );
+                let flag = flag_name(argument);
+                if typed.is_empty() && flag.starts_with('-') {
+                    return Some((usage::needs_value(flag), self.value_of(flag)));
                 }
-                (usage::needs_value(flag), self.value_of(flag))
+                let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue) else {
+                    return None;
+                };
+                let near = near_misses(typed, valid.iter().map(String::as_str));
+                (
+                    usage::unknown_value(argument, typed, valid),
+                    match near.first() {
+                        Some(near) => usage::did_you_mean(near),
+                        None => self.hint_for(error),
+                    },
+                )
             }
             ErrorKind::ValueValidation => {
-                let typed = word(ContextKind::InvalidValue)?;
-                let problem = error.source()?.downcast_ref::<InvalidValue>()?;
-                if *problem != InvalidValue::LongLock {
-                    return None;
+                let (argument, typed) = (
+                    word(ContextKind::InvalidArg)?,
+                    word(ContextKind::InvalidValue)?,
+                );
+                let source = error.source()?;
+                if source.is::<ParseIntError>() {
+                    let problem = usage::MUST_BE_A_NUMBER;
+                    let message = usage::invalid_argument(argument, typed, problem);
+                    return Some((message, self.hint_for(error)));
                 }
-                let end = typed.trim_start_matches('+');
-                let program = self.program(|word| word.replace(typed, &longest_lock()));
+                let problem = source.downcast_ref::<InvalidValue>()?;
+                let is_long = |typed: &str| extension(typed) == Err(InvalidValue::LongLock);
+                // A value that is valid, to read the rest of the line.
+                let (problem, valid) = match problem {
+                    InvalidValue::LongLock => (problem, longest_lock()),
+                    InvalidValue::NotATime { typed } if is_long(typed) => {
+                        (&InvalidValue::LongLock, A_TIME.to_owned())
+                    }
+                    InvalidValue::NotATime { typed: duration } => {
+                        let flag = format!("--duration {duration}");
+                        let message = invalid_value(argument, typed, problem);
+                        return Some((message, usage::use_flag(&flag)));
+                    }
+                    _ => return None,
+                };
+                let program = self.program(|word| match word.strip_suffix(typed) {
+                    Some(flag) if flag.is_empty() || flag.ends_with('=') => {
+                        format!("{flag}{valid}")
+                    }
+                    _ => word,
+                });
                 (
-                    usage::invalid_value(
-                        flag_name(word(ContextKind::InvalidArg)?),
-                        typed,
-                        &problem.to_string(),
-                    ),
-                    hold_instead(&program, end),
+                    invalid_value(argument, typed, problem),
+                    hold_instead(&program, typed.trim_start_matches('+')),
                 )
             }
             ErrorKind::UnknownArgument => {
@@ -166,10 +216,7 @@ impl<'a> CommandLine<'a> {
                 if one == other {
                     return None;
                 }
-                (
-                    usage::conflict(one, other),
-                    usage::see_help(Some(self.command()?.get_name())),
-                )
+                (usage::conflict(one, other), usage::ONLY_ONE.to_owned())
             }
             ErrorKind::MissingRequiredArgument => {
                 let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg)
@@ -207,14 +254,64 @@ impl<'a> CommandLine<'a> {
         let text = error.render().to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         let message = text.split("\n\n").next().unwrap_or_default();
-        let hint = match error.get(ContextKind::SuggestedValue) {
-            Some(ContextValue::String(near)) => usage::did_you_mean(near),
-            _ => match self.variable_of(error) {
-                Some(variable) => usage::is_value_of(&variable),
-                None => self.see_help_of(),
-            },
+        (message.trim_end().to_owned(), self.hint_for(error))
+    }
+
+    /// Where the invalid value is from, if that is not on the line, else where to read more.
+    fn hint_for(self, error: &clap::Error) -> String {
+        match self.variable_of(error) {
+            Some(variable) => usage::is_value_of(&variable),
+            None => self.see_help_of(),
+        }
+    }
+
+    /// The word after `flag`, if it may be its value.
+    fn word_after(self, flag: &str) -> Option<&'a str> {
+        let mut words = self.words.iter().filter_map(|word| word.to_str());
+        words.find(|word| *word == flag)?;
+        words.next().filter(|word| !word.starts_with('-'))
+    }
+
+    /// What to report if words follow `--` on the line, although its command runs none and would take them for nodes.
+    /// A line without other nodes may use `--` to protect their names.
+    pub(crate) fn of_trailing_command(self, matches: &ArgMatches) -> Option<Lines> {
+        let dashes = self.words.iter().position(|word| word == "--")?;
+        let trailing = &self.words[dashes + 1..];
+        let (verb, typed) = matches.subcommand()?;
+        let nodes = typed.try_get_many::<String>("nodes").ok().flatten()?;
+        let command = self.command()?;
+        let runs_one = command.get_arguments().any(clap::Arg::is_last_set);
+        let is_typed = |id| typed.value_source(id) == Some(ValueSource::CommandLine);
+        let selects = |id| typed.try_contains_id(id).is_ok() && is_typed(id);
+        let named = nodes.len().checked_sub(trailing.len())?;
+        let is_selected = ["selector", "all", "nodes_from", "mine"]
+            .into_iter()
+            .any(selects);
+        if runs_one || trailing.is_empty() || (named == 0 && !is_selected) {
+            return None;
+        }
+        let trailing = command_line(trailing);
+        let hint = match verb {
+            "acquire" | "hold" | "wait" => {
+                let nodes: Vec<String> = nodes.take(named).map(|node| for_shell(node)).collect();
+                let nodes = match named {
+                    0 => MANY.to_owned(),
+                    _ => nodes.join(" "),
+                };
+                let program = Program::new(matches);
+                let reason = program.reason().map(|reason| format!(" -m {reason}"));
+                let wait = if program.waits() || verb == "wait" {
+                    " --wait"
+                } else {
+                    ""
+                };
+                let reason = reason.unwrap_or_default();
+                let own = program.run(format_args!("with {nodes}{wait}{reason}"));
+                usage::run(&format!("{own} -- {trailing}"))
+            }
+            _ => usage::remove_command(&trailing),
         };
-        (message.trim_end().to_owned(), hint)
+        Some((usage::runs_no_command(verb), hint))
     }
 
     /// The variable with the invalid value, if its flag is not on the line.
@@ -263,10 +360,9 @@ impl<'a> CommandLine<'a> {
                 usage::takes_value_after_equals("--abandoned"),
                 usage::use_flag(&format!("--abandoned={limit}")),
             )),
-            ["--wait", limit] if length(limit).is_ok() => Some((
-                usage::WAIT_TAKES_NO_VALUE.to_owned(),
-                usage::limit_wait(limit),
-            )),
+            ["--wait", limit] if length(limit).is_ok() => {
+                Some((usage::takes_no_value("--wait"), usage::limit_wait(limit)))
+            }
             _ => None,
         })
     }
@@ -346,7 +442,11 @@ impl<'a> CommandLine<'a> {
             .iter()
             .map(|word| mended(word.to_string_lossy().into_owned()))
             .filter(|word| !word.is_empty());
-        let matches = (self.commands)().try_get_matches_from(words);
+        let words: Vec<String> = words.collect();
+        let read = |command: Command| command.try_get_matches_from(&words);
+        // Flags that can't be combined do not matter for the next command.
+        let matches =
+            read((self.commands)()).or_else(|_| read((self.commands)().ignore_errors(true)));
         matches.map_or_else(|_| Program::default(), |matches| Program::new(&matches))
     }
 
@@ -391,6 +491,14 @@ impl<'a> CommandLine<'a> {
         has.then(|| command.get_name().to_owned())
     }
 }
+
+/// `problem` with the value `typed` of the flag `argument`.
+fn invalid_value(argument: &str, typed: &str, problem: &InvalidValue) -> String {
+    usage::invalid_value(flag_name(argument), typed, &problem.to_string())
+}
+
+/// A valid time.
+const A_TIME: &str = "00:00Z";
 
 /// An argument without its value and brackets, which the parser shows with both.
 fn flag_name(argument: &str) -> &str {

@@ -47,7 +47,7 @@ pub(crate) struct HistoryArgs {
 
 pub(crate) async fn run(args: &HistoryArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let format = args.output.format().with_headers(!args.no_headers);
-    let node = args.node.as_deref().map(nodes::node_name).transpose()?;
+    let node = args.node.as_deref().map(nodes::single_node).transpose()?;
     let session = start.open_for_reading().await?;
     let leases = match read(&session, node.as_deref()).await {
         Ok(leases) => leases,

@@ -7,7 +7,7 @@ use maintenance_lease::{Error, Renew};
 use crate::args::change::ChangingArgs;
 use crate::args::duration::{self, Extension};
 use crate::args::lock_id::LockIdArgs;
-use crate::args::until::{End, Until, time};
+use crate::args::until::{End, Until, renewed_time};
 use crate::args::write::reason;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
@@ -51,7 +51,7 @@ pub(crate) struct RenewArgs {
         value_name = "TIME",
         allow_hyphen_values = true,
         conflicts_with = "duration",
-        value_parser = time
+        value_parser = renewed_time
     )]
     pub(crate) until: Option<Until>,
 

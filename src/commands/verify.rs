@@ -46,7 +46,7 @@ pub(crate) struct VerifyArgs {
 }
 
 pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let node = args.node.as_deref().map(nodes::node_name).transpose()?;
+    let node = args.node.as_deref().map(nodes::single_node).transpose()?;
     let ids = args
         .lock_id
         .given(&start.connection.token, start.environment)?;

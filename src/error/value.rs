@@ -23,6 +23,8 @@ pub(crate) enum InvalidValue {
     LongLease,
     /// Not a number of seconds that a lock can last.
     NotALockDuration,
+    /// Not a whole number in this range.
+    NotANumber { least: u16, most: u16 },
     /// A duration instead of a time.
     NotATime { typed: String },
     /// A time without a zone, or no time; `or_duration` if a duration is accepted too.

@@ -4,12 +4,10 @@ use pod_safety::words::age;
 
 use super::hint_command::{NO_PROOF, Program};
 use super::time::{length, longest_lock, rfc3339};
-use super::usage::missing;
+use super::usage::{ONLY_ONE, missing};
 use crate::error::{InputError, Verb};
 use crate::object::Kind;
 use crate::text::{for_shell, shown};
-
-const ONLY_ONE: &str = "use only one of them";
 
 /// What the names of objects consist of.
 const NAMES: &str = "names have only lower-case letters, digits, - and ., at most 253 characters";

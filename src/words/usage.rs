@@ -70,7 +70,17 @@ pub(crate) fn unknown_command(typed: &str) -> String {
     format!("unknown command \"{typed}\"")
 }
 
-pub(crate) const WAIT_TAKES_NO_VALUE: &str = "--wait takes no value";
+pub(crate) fn takes_no_value(flag: &str) -> String {
+    format!("{flag} takes no value")
+}
+
+/// `flag` was given with the value `typed`, but takes none.
+pub(crate) fn without_value(flag: &str, typed: &str) -> String {
+    match typed {
+        "false" => format!("remove {flag}"),
+        _ => use_flag(flag),
+    }
+}
 
 pub(crate) const TIMEOUT_LIMITS_THE_WAIT: &str = "remove the value; --timeout limits the wait";
 
@@ -88,6 +98,36 @@ pub(crate) fn use_flag(flag: &str) -> String {
 
 pub(crate) fn use_dry_run(mode: &str) -> String {
     format!("use --dry-run={mode}; if {mode} is a node, put it before --dry-run")
+}
+
+/// `argument` has the value `typed`, but only these are `valid`.
+pub(crate) fn unknown_value(argument: &str, typed: &str, valid: &[String]) -> String {
+    let valid = match valid {
+        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        valid => valid.concat(),
+    };
+    invalid_argument(argument, typed, &format!("use {valid}"))
+}
+
+/// The same as the argument parser writes it, with the `problem`.
+pub(crate) fn invalid_argument(argument: &str, typed: &str, problem: &str) -> String {
+    format!("invalid value '{typed}' for '{argument}': {problem}")
+}
+
+pub(crate) const MUST_BE_A_NUMBER: &str = "must be a number";
+
+/// `command` takes nodes, but other words follow `--`.
+pub(crate) fn runs_no_command(command: &str) -> String {
+    format!("{command} does not run a command")
+}
+
+pub(crate) fn run(command: &str) -> String {
+    format!("run `{command}`")
+}
+
+/// What follows `--`.
+pub(crate) fn remove_command(command: &str) -> String {
+    format!("remove `-- {command}`")
 }
 
 pub(crate) fn needs_value(flag: &str) -> String {
@@ -130,8 +170,10 @@ pub(crate) fn put_after_command(flag: &str, command: &str) -> String {
 }
 
 pub(crate) fn conflict(one: &str, other: &str) -> String {
-    format!("{one} cannot be used with {other}")
+    format!("{one} and {other} cannot be combined")
 }
+
+pub(crate) const ONLY_ONE: &str = "use only one of them";
 
 pub(crate) fn see_flags() -> String {
     format!("see `{NAME} --help` and `{NAME} options`")
@@ -149,9 +191,12 @@ pub(crate) fn see_help(command: Option<&str>) -> String {
     }
 }
 
-/// What to run instead of kubectl's command `typed`; `None` if that is not known.
+/// What to run instead of `typed`, a command of kubectl or a synonym of one of ours; `None` if that is not known.
 pub(crate) fn instead_of_kubectl(typed: &str) -> Option<String> {
     match typed {
+        "show" => Some(did_you_mean_command("describe")),
+        "take" => Some(did_you_mean_command("acquire")),
+        "extend" => Some(did_you_mean_command("renew")),
         "get" | "list" | "ls" => Some(format!("run `{NAME} status`")),
         "drain" | "cordon" => Some(format!(
             "lock the node with `{NAME} acquire NODE`, then run `kubectl {typed} NODE`"
@@ -176,7 +221,10 @@ pub(crate) fn instead_of_flag(command: &str, flag: &str) -> Option<String> {
         }
         ("with", "-l" | "--selector" | "--all") => "name the nodes before --",
         ("force-delete", "-y" | "--yes" | "--force") => {
-            "accept the risks by name: --accept-risk=ID -m \"WHY\""
+            "accept the risks by ID: --accept-risk=ID -m \"WHY\""
+        }
+        ("install", "--dry-run") => {
+            return Some(format!("print the objects with `{NAME} install -o yaml`"));
         }
         ("hold", "--duration") => {
             "a hold does not expire; --expect-until shows others when you expect to end it"

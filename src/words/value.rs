@@ -38,7 +38,10 @@ impl fmt::Display for InvalidValue {
                 let longest = longest_lock();
                 return write!(f, "must be a whole number of seconds from 1s to {longest}");
             }
-            Self::NotATime { typed } => return write!(f, "not a time; use --duration {typed}"),
+            Self::NotANumber { least, most } => {
+                return write!(f, "must be a number from {least} to {most}");
+            }
+            Self::NotATime { .. } => "not a time",
             Self::NoZone { or_duration: true } => {
                 "add a time zone, e.g. 2026-11-22T18:00Z or 2026-11-22T18:00+02:00; or give a duration, \
                  e.g. 2d or 90m"
@@ -65,7 +68,7 @@ impl fmt::Display for InvalidValue {
             Self::NoRisk => {
                 return write!(
                     f,
-                    "no ID given: --accept-risk accepts all risks shown, --accept-risk={NONE} accepts none"
+                    "no ID given: --accept-risk alone accepts all risks, --accept-risk={NONE} accepts none"
                 );
             }
             Self::Blocker { id } => {

@@ -100,8 +100,7 @@ fn a_released_node_has_no_lock_id() {
     assert_snapshot!(cluster.maint(["release", "worker-1", "-o", "lock-id"]).run(), @"
     $ kubectl maint release worker-1 -o lock-id
     -- stderr
-    error: invalid value 'lock-id' for '--output <FORMAT>'
-      [possible values: wide, name, json, yaml, jsonpath=, custom-columns=]
+    error: invalid value 'lock-id' for '--output <FORMAT>': use wide, name, json, yaml, jsonpath= or custom-columns=
     hint: see `kubectl maint release --help`
     -- exit code 2
     ");

@@ -227,15 +227,14 @@ fn filters_that_make_no_sense_are_refused() {
     assert_snapshot!(runs.join("\n\n"), @"
     $ kubectl maint status --state=held
     -- stderr
-    error: invalid value 'held' for '--state <STATE,...>'
-      [possible values: free, locked, expired, on-hold]
+    error: invalid value 'held' for '--state <STATE,...>': use free, locked, expired or on-hold
     hint: see `kubectl maint status --help`
     -- exit code 2
 
     $ kubectl maint status --state=locked --locked
     -- stderr
-    error: --state cannot be used with --locked
-    hint: see `kubectl maint status --help`
+    error: --state and --locked cannot be combined
+    hint: use only one of them
     -- exit code 2
 
     $ kubectl maint status --abandoned=1
@@ -246,15 +245,14 @@ fn filters_that_make_no_sense_are_refused() {
 
     $ kubectl maint status --sort-by=size
     -- stderr
-    error: invalid value 'size' for '--sort-by <KEY>'
-      [possible values: node, state, holder, age, left]
+    error: invalid value 'size' for '--sort-by <KEY>': use node, state, holder, age or left
     hint: see `kubectl maint status --help`
     -- exit code 2
 
     $ kubectl maint status --sort-by=age -w
     -- stderr
-    error: --sort-by cannot be used with --watch
-    hint: see `kubectl maint status --help`
+    error: --sort-by and --watch cannot be combined
+    hint: use only one of them
     -- exit code 2
 
     $ kubectl maint status -L pool=gpu
@@ -265,8 +263,8 @@ fn filters_that_make_no_sense_are_refused() {
 
     $ kubectl maint status --pods --state=locked
     -- stderr
-    error: --pods cannot be used with --state
-    hint: see `kubectl maint status --help`
+    error: --pods and --state cannot be combined
+    hint: use only one of them
     -- exit code 2
     ");
 }

@@ -54,8 +54,7 @@ fn the_holder_and_the_api_user_are_shown() {
         assert_snapshot!(cluster.maint(["whoami", "-o", "lock-id"]).run(), @"
         $ kubectl maint whoami -o lock-id
         -- stderr
-        error: invalid value 'lock-id' for '--output <FORMAT>'
-          [possible values: wide, name, json, yaml, jsonpath=, custom-columns=]
+        error: invalid value 'lock-id' for '--output <FORMAT>': use wide, name, json, yaml, jsonpath= or custom-columns=
         hint: see `kubectl maint whoami --help`
         -- exit code 2
         ");

@@ -287,8 +287,7 @@ fn how_it_is_known_has_to_be_said() {
     assert_snapshot!(fence(&stage, &node, &["-o", "lock-id"]), @"
     $ kubectl maint fence worker-1 --powered-off=dark -o lock-id
     -- stderr
-    error: invalid value 'lock-id' for '--output <FORMAT>'
-      [possible values: wide, name, json, yaml, jsonpath=, custom-columns=]
+    error: invalid value 'lock-id' for '--output <FORMAT>': use wide, name, json, yaml, jsonpath= or custom-columns=
     hint: see `kubectl maint fence --help`
     -- exit code 2
     ");

@@ -134,8 +134,7 @@ fn arguments_that_cannot_be_meant() {
 
     $ kubectl maint force-delete pod/a --override=mirror
     -- stderr
-    error: invalid value 'mirror' for '--override <ID,...>'
-      [possible values: not-deleting, in-grace, node-alive, lease, remediation, rights]
+    error: invalid value 'mirror' for '--override <ID,...>': use not-deleting, in-grace, node-alive, lease, remediation or rights
     hint: see `kubectl maint force-delete --help`
     -- exit code 2
 
@@ -147,15 +146,14 @@ fn arguments_that_cannot_be_meant() {
 
     $ kubectl maint force-delete pod/a -o lock-id
     -- stderr
-    error: invalid value 'lock-id' for '--output <FORMAT>'
-      [possible values: wide, name, json, yaml, jsonpath=, custom-columns=]
+    error: invalid value 'lock-id' for '--output <FORMAT>': use wide, name, json, yaml, jsonpath= or custom-columns=
     hint: see `kubectl maint force-delete --help`
     -- exit code 2
 
     $ kubectl maint force-delete pod/a --force
     -- stderr
     error: force-delete has no flag --force
-    hint: accept the risks by name: --accept-risk=ID -m "WHY"
+    hint: accept the risks by ID: --accept-risk=ID -m "WHY"
     -- exit code 2
     "#);
 }

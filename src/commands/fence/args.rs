@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use pod_safety::fencing::steps::AcceptedRisks;
 
 use crate::args::fencing::FencingArgs;
+use crate::args::number::number;
 use crate::args::output::{offers_no_lock_id, templates};
 use crate::args::write::{NamespaceArgs, TicketArgs, non_empty_reason};
 use crate::error::InvalidValue;
@@ -80,7 +81,7 @@ pub(crate) struct FenceArgs {
         value_name = "N",
         requires = "all_unreachable",
         conflicts_with = "node",
-        value_parser = clap::value_parser!(u16).range(1..)
+        value_parser = number::<u16>(1, u16::MAX)
     )]
     pub(crate) max: Option<u16>,
 

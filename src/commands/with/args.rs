@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use clap::{Args, value_parser};
+use clap::Args;
 use maintenance_lease::protocol::Terms;
 
 use crate::args::change::ChangingArgs;
 use crate::args::duration::{self, shortest_lease};
 use crate::args::nodes::NodeArgs;
+use crate::args::number::number;
 use crate::args::output::OutputArgs;
 use crate::args::protect::ProtectArgs;
 use crate::args::take_expired::TakeExpiredArgs;
@@ -89,7 +90,7 @@ pub(crate) struct WithArgs {
     pub(crate) take: TakeExpiredArgs,
 
     /// Exit code if a node is not free, instead of 3 and 4 (1 to 255)
-    #[arg(short = 'E', long, value_name = "CODE", hide_short_help = true, value_parser = value_parser!(u8).range(1..))]
+    #[arg(short = 'E', long, value_name = "CODE", hide_short_help = true, value_parser = number::<u8>(1, 255))]
     pub(crate) conflict_exit_code: Option<u8>,
 
     /// Exit code if a lock is lost, instead of 5 (1 to 255)
@@ -99,7 +100,7 @@ pub(crate) struct WithArgs {
         default_value_t = Code::LOST.number(),
         hide_default_value = true,
         hide_short_help = true,
-        value_parser = value_parser!(u8).range(1..)
+        value_parser = number::<u8>(1, 255)
     )]
     pub(crate) lost_exit_code: u8,
 

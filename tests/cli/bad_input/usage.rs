@@ -115,23 +115,21 @@ fn unknown_values() {
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "-o", "xml"]).run(), @"
     $ kubectl maint acquire worker-1 -o xml
     -- stderr
-    error: invalid value 'xml' for '--output <FORMAT>'
-      [possible values: wide, name, json, yaml, lock-id, jsonpath=, custom-columns=]
-    hint: did you mean yaml?
+    error: invalid value 'xml' for '--output <FORMAT>': use wide, name, json, yaml, lock-id, jsonpath= or custom-columns=
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "--parallel", "0"]).run(), @"
     $ kubectl maint acquire worker-1 --parallel 0
     -- stderr
-    error: invalid value '0' for '--parallel <N>': 0 is not in 1..=512
+    error: invalid value '0' for '--parallel <N>': must be a number from 1 to 512
     hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "--dry-run=perhaps"]).run(), @"
     $ kubectl maint acquire worker-1 --dry-run=perhaps
     -- stderr
-    error: invalid value 'perhaps' for '--dry-run[=<MODE>]'
-      [possible values: none, client, server]
+    error: invalid value 'perhaps' for '--dry-run[=<MODE>]': use none, client or server
     hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
@@ -171,8 +169,7 @@ fn missing_values() {
     assert_snapshot!(cluster.maint(["enforce", "block"]).run(), @"
     $ kubectl maint enforce block
     -- stderr
-    error: invalid value 'block' for '[MODE]'
-      [possible values: audit, warn, deny, off]
+    error: invalid value 'block' for '[MODE]': use audit, warn, deny or off
     hint: see `kubectl maint enforce --help`
     -- exit code 2
     ");
@@ -279,6 +276,15 @@ fn flags_and_verbs_of_other_tools_have_hints() {
             "cordon node/worker-1",
             "lock the node with `kubectl maint acquire NODE`, then run `kubectl cordon NODE`",
         ),
+        ("show worker-1", "did you mean `kubectl maint describe`?"),
+        ("take worker-1", "did you mean `kubectl maint acquire`?"),
+        ("extend worker-1", "did you mean `kubectl maint renew`?"),
+        (
+            "install --dry-run",
+            "print the objects with `kubectl maint install -o yaml`",
+        ),
+        ("completion tcsh", "see `kubectl maint completion --help`"),
+        ("completion bsh", "did you mean bash?"),
         (
             "steal worker-1",
             "see `kubectl maint --help` for the list of commands",
@@ -291,8 +297,8 @@ fn flags_and_verbs_of_other_tools_have_hints() {
     assert_snapshot!(said("release --mine --force"), @"
     $ kubectl maint release --mine --force
     -- stderr
-    error: --mine cannot be used with --force
-    hint: see `kubectl maint release --help`
+    error: --mine and --force cannot be combined
+    hint: use only one of them
     -- exit code 2
     ");
     assert_snapshot!(said("acquire worker-1 --wait=10m"), @"
@@ -399,6 +405,151 @@ fn a_value_after_a_space_is_not_read_as_a_node() {
     ] {
         let run = said(line);
         assert!(run.stderr.contains("was refused"), "{run}");
+    }
+}
+
+#[test]
+fn a_command_after_the_nodes_of_another_verb_is_not_read_as_nodes() {
+    let cluster = Cluster::nowhere();
+    let said = |words: &[&str]| cluster.maint(words).run();
+    assert_snapshot!(said(&["acquire", "worker-1", "--context=default", "-m", "disk", "--", "ls", "-l"]), @"
+    $ kubectl maint acquire worker-1 --context=default -m disk -- ls -l
+    -- stderr
+    error: acquire does not run a command
+    hint: run `kubectl maint with worker-1 -m disk --context default -- ls -l`
+    -- exit code 2
+    ");
+    for (words, command, hint) in [
+        (
+            &["hold", "-l", "pool=gpu", "-m", "disk", "--", "ls"][..],
+            "hold",
+            "run `kubectl maint with NODE... -m disk -- ls`",
+        ),
+        (
+            &["wait", "worker-1", "--", "./reboot.sh"],
+            "wait",
+            "run `kubectl maint with worker-1 --wait -- ./reboot.sh`",
+        ),
+        (
+            &["release", "--mine", "--", "ls", "a b"],
+            "release",
+            "remove `-- ls 'a b'`",
+        ),
+        (
+            &["status", "worker-1", "--", "ls"],
+            "status",
+            "remove `-- ls`",
+        ),
+    ] {
+        let run = said(words);
+        let told = format!("error: {command} does not run a command\nhint: {hint}\n");
+        assert_eq!((run.code, &*run.stderr), (2, &*told), "{run}");
+    }
+    // Scripts may write -- before the names of nodes.
+    for words in [
+        &["acquire", "--", "worker-1"][..],
+        &["acquire", "worker-1", "--"],
+    ] {
+        let run = said(words);
+        assert!(run.stderr.contains("was refused"), "{run}");
+    }
+}
+
+#[test]
+fn the_kind_alone_is_not_read_as_a_node() {
+    let cluster = Cluster::nowhere();
+    for line in [
+        "acquire node",
+        "with node -- true",
+        "fence node --powered-off=dark",
+        "history node",
+        "verify node",
+    ] {
+        let run = cluster.maint(line.split(' ')).run();
+        let said = "error: missing NAME after node\nhint: use node/NAME\n";
+        assert_eq!(run.stderr, said, "{run}");
+    }
+    let run = cluster.maint(["acquire", "node/node"]).run();
+    assert!(run.stderr.contains("was refused"), "{run}");
+}
+
+#[test]
+fn an_end_that_is_a_duration_has_a_hint_that_works() {
+    let cluster = Cluster::nowhere();
+    for (line, said) in [
+        (
+            "acquire rack-2d --until 2d",
+            "error: --until 2d: must not be longer than 1h\n\
+             hint: use a hold, which does not expire: `kubectl maint hold rack-2d -m WHY --expect-until 2d`\n",
+        ),
+        (
+            "renew worker-1 --until=+2d",
+            "error: --until +2d: must not be longer than 1h\n\
+             hint: use a hold, which does not expire: `kubectl maint hold worker-1 -m WHY --expect-until 2d`\n",
+        ),
+        (
+            "acquire worker-1 --until 20m",
+            "error: --until 20m: not a time\nhint: use --duration 20m\n",
+        ),
+        (
+            "acquire worker-1 --until +20m",
+            "error: --until +20m: not a time\nhint: use --duration 20m\n",
+        ),
+        (
+            "renew worker-1 --until +20m",
+            "error: --until +20m: not a time\nhint: use --duration +20m\n",
+        ),
+        (
+            "acquire worker-1 --until 18:00Z --duration 3h",
+            "error: --duration 3h: must not be longer than 1h\n\
+             hint: use a hold, which does not expire: `kubectl maint hold worker-1 -m WHY --expect-until 3h`\n",
+        ),
+        (
+            "acquire worker-1 --until 18:00Z --duration 20m",
+            "error: --until and --duration cannot be combined\nhint: use only one of them\n",
+        ),
+    ] {
+        let run = cluster.maint(line.split(' ')).run();
+        assert_eq!((run.code, &*run.stderr), (2, said), "{run}");
+    }
+}
+
+#[test]
+fn flags_with_a_wrong_kind_of_value() {
+    let cluster = Cluster::nowhere();
+    for (line, said) in [
+        (
+            "fence worker-1 --resume a1b2 -- true",
+            "error: --resume takes its value after =\nhint: use --resume=a1b2\n",
+        ),
+        (
+            "acquire worker-1 --cordon=false",
+            "error: --cordon takes no value\nhint: remove --cordon\n",
+        ),
+        (
+            "acquire worker-1 --cordon=yes",
+            "error: --cordon takes no value\nhint: use --cordon\n",
+        ),
+        (
+            "acquire worker-1 --parallel x",
+            "error: invalid value 'x' for '--parallel <N>': must be a number from 1 to 512\n",
+        ),
+        (
+            "acquire worker-1 -v x",
+            "error: invalid value 'x' for '--v <LEVEL>': must be a number\n",
+        ),
+        (
+            "fence --all-unreachable --max=0 -- true",
+            "error: invalid value '0' for '--max <N>': must be a number from 1 to 65535\n",
+        ),
+        (
+            "with worker-1 --lost-exit-code=256 -- true",
+            "error: invalid value '256' for '--lost-exit-code <CODE>': must be a number from 1 to 255\n",
+        ),
+    ] {
+        let run = cluster.maint(line.split(' ')).run();
+        assert!(run.stderr.starts_with(said), "{run}");
+        assert!([2, 125].contains(&run.code), "{run}");
     }
 }
 

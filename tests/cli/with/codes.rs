@@ -19,7 +19,7 @@ fn none_of_them_can_pass_for_success() {
         assert_snapshot!(cluster.maint(line).run(), @"
         $ kubectl maint with worker-1 -E 0 -- true
         -- stderr
-        error: invalid value '0' for '--conflict-exit-code <CODE>': 0 is not in 1..=255
+        error: invalid value '0' for '--conflict-exit-code <CODE>': must be a number from 1 to 255
         hint: see `kubectl maint with --help`
         -- exit code 125
         ");
