@@ -34,7 +34,8 @@ use crate::args::default_holder::HolderArgs;
     propagate_version = false,
     max_term_width = 80,
     args_override_self = true,
-    after_help = format!("Use \"{NAME} <command> --help\" for more information about a command.\n{SEE_OPTIONS}")
+    after_help = format!("{FIRST_STEPS}\n{SEE_HELP}\n{SEE_OPTIONS}"),
+    after_long_help = format!("{FIRST_STEPS}\n\nDocumentation: {DOCS}\n\n{SEE_HELP}\n{SEE_OPTIONS}")
 )]
 struct Root {
     /// Read first, while the verb's own arguments are still there to be looked at.
@@ -107,6 +108,14 @@ fn with_verbs(are_meant: impl Fn(&[&str]) -> bool) -> Command {
     });
     Root::command().subcommands(verbs)
 }
+
+const FIRST_STEPS: &str = "An administrator runs `install` once. Check your rights with `doctor`.";
+
+const SEE_HELP: &str =
+    "Use \"kubectl maint <command> --help\" for more information about a command.";
+
+/// The pages that help texts name as docs/PAGE.md.
+const DOCS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs");
 
 /// The last line of every command's help.
 pub(crate) const SEE_OPTIONS: &str =

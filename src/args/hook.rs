@@ -20,7 +20,7 @@ pub(crate) struct HookArgs {
     )]
     pub(crate) hook_timeout: Duration,
 
-    /// Run HOOK now: the run with this ID has ended
+    /// Confirm that this run has ended; run HOOK now
     ///
     /// After a crash, the HOOK of that run may still be running. Without --resume, HOOK is not run again before
     /// the --hook-timeout of that run has passed. The error prints the ID.

@@ -25,7 +25,8 @@ const FLAG: &str = "--lock-id";
 pub(crate) struct LockIdArgs {
     /// Act only on the lock with this id, from acquire -o lock-id [env: MAINT_LOCK_ID]
     ///
-    /// For multiple nodes, give the whole output: a line NODE ID for each. Each node must have the lock with its own id.
+    /// If the node has another lock by now, nothing is changed (exit code 3). For multiple nodes, give the whole output of
+    /// acquire: one line for each node, with its name and its id.
     #[arg(long, value_name = "ID")]
     lock_id: Option<Ids>,
 }

@@ -26,7 +26,7 @@ pub(crate) struct OutputArgs {
     )]
     pub(crate) format: Option<Format>,
 
-    /// Print only warnings, errors and what -o asks for
+    /// Print only warnings, errors and -o output
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

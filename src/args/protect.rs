@@ -55,10 +55,11 @@ impl ManagementArgs {
 /// The flags of the verbs whose locks expire.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ProtectArgs {
-    /// Label the Node until the lock ends or expires
+    /// Label the Node until the lock ends
     ///
-    /// The label kubectl-maint.dev/held tells other tools and the node policy that the node is locked. The policy
-    /// ignores it after the lock has expired. You need permission to patch nodes.
+    /// The label kubectl-maint.dev/held tells other tools and the node policy that the node is locked. If the lock
+    /// expires, the label stays until the next holder or `doctor --fix` removes it. The node policy ignores it. You
+    /// need permission to patch nodes.
     #[arg(long)]
     protect: bool,
 

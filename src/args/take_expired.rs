@@ -15,8 +15,9 @@ pub(crate) struct TakeExpiredArgs {
 
     /// Refuse nodes that other tools work on
     ///
-    /// For example, cluster-autoscaler is deleting the node, kured is rebooting it, or it is cordoned. Nothing is
-    /// locked then, and the exit code is 6. Without this flag, a warning shows what they do.
+    /// For example, cluster-autoscaler is deleting the node, kured is rebooting it, or it is cordoned, even if you
+    /// cordoned it. If one node is refused, none is locked, also with --partial, and the exit code is 6. Without this flag,
+    /// a warning shows what they do.
     /// docs/other-tools.md lists the tools.
     #[arg(long)]
     pub(crate) strict: bool,

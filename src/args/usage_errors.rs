@@ -257,7 +257,7 @@ impl<'a> CommandLine<'a> {
         (message.trim_end().to_owned(), self.hint_for(error))
     }
 
-    /// Where the invalid value is from, if that is not on the line, else where to read more.
+    /// The variable with the invalid value if that is not on the line, else the help to read.
     fn hint_for(self, error: &clap::Error) -> String {
         match self.variable_of(error) {
             Some(variable) => usage::is_value_of(&variable),

@@ -1,11 +1,12 @@
 //! Flags of the verbs that change something.
 
-use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Arg, Args};
 use maintenance_lease::{Acquire, DryRun, Maintenance};
 
 use crate::error::InvalidValue;
 use crate::words::hint_command::NO_REASON;
+use crate::words::usage;
 
 /// Flags of every verb that changes something.
 #[derive(Args, Clone, Debug)]
@@ -42,10 +43,26 @@ pub(crate) struct WriteArgs {
 pub(crate) struct NamespaceArgs {
     /// Create the namespace of the locks if it does not exist
     ///
-    /// Without this flag, a missing namespace is an error. On a terminal, the commands `acquire`, `hold` and `with`
-    /// ask whether to create it, unless you add --yes.
+    /// Without this flag, a missing namespace is an error. On a terminal, you are asked whether to create it, unless
+    /// you add --yes.
     #[arg(long, hide_short_help = true)]
     create_namespace: bool,
+}
+
+/// The `--create-namespace` of a verb that asks on a terminal, and has no --yes.
+pub(crate) fn asks_without_yes(flag: Arg) -> Arg {
+    let help = flag.get_long_help().map(ToString::to_string);
+    flag.long_help(help.unwrap_or_default().replace(usage::UNLESS_YES, ""))
+}
+
+/// That of a verb that never asks.
+pub(crate) fn never_asks(flag: Arg) -> Arg {
+    let help = flag.get_long_help().map(ToString::to_string);
+    let help = help.unwrap_or_default();
+    let help = help
+        .split_once(usage::ON_A_TERMINAL)
+        .map_or(&*help, |(help, _)| help);
+    flag.long_help(help.to_owned())
 }
 
 impl NamespaceArgs {

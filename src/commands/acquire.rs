@@ -19,9 +19,9 @@ use crate::run::targets::names;
 
 /// Lock nodes
 ///
-/// You can lock a node if it is free or if its lock has expired. An expired lock means that its
-/// holder may not have finished: a warning shows who it was. If the node is NotReady or cordoned, you need
-/// --take-expired. If somebody else holds the lock, the error shows who, and the exit code is 3.
+/// You can lock a node if it is free or if its lock has expired. A warning then shows the old holder, who may not
+/// have finished. If the lock has expired and the node is NotReady or cordoned, you need --take-expired. If
+/// somebody else holds the lock, the error shows who, and the exit code is 3.
 ///
 /// Multiple nodes are all-or-nothing: if one is refused, the others are released. Use --partial to
 /// keep the ones you got.
@@ -39,7 +39,7 @@ pub(crate) struct AcquireArgs {
     #[command(flatten)]
     pub(crate) why: ReasonArgs,
 
-    /// Time until it expires, at most 1h
+    /// Time until the lock expires (max 1h)
     #[arg(
         long,
         value_name = "TIME",

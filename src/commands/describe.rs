@@ -22,7 +22,7 @@ use crate::words::status::NOTHING_FOUND;
 /// Show everything about the lock of a node, and what to do next
 ///
 /// Shows the lock with its full reason, the health of the node, who fenced it, who had the lock before, and
-/// the commands that you may want to run next. If you name one node, also who waits for its lock. For scripts,
+/// the commands that you may want to run next. If you name one node, it also shows who waits for its lock. For scripts,
 /// use status -o json.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:

@@ -48,9 +48,10 @@ use crate::words::doctor::finding::{Check, Finding, Source};
   kubectl maint doctor --fix
   kubectl maint doctor --as=alice -o json")]
 pub(crate) struct DoctorArgs {
-    /// Repair Leases that have no managedFields, and remove held labels and opt-outs of locks that have ended or expired
+    /// Repair Leases; remove labels, opt-outs and cordons of ended or expired locks
     ///
-    /// With --management-context, also the opt-outs of such locks on Machines.
+    /// Leases are repaired if they have no managedFields. With --management-context, the opt-outs of such locks are also
+    /// removed from Machines.
     #[arg(long)]
     pub(crate) fix: bool,
 

@@ -12,6 +12,9 @@ use crate::words::policies as words;
 
 /// Show or set what the policies do with writes that break a rule
 ///
+/// The rules protect locks that have not expired: only the holder may end or replace them, and cordon, uncordon,
+/// unlabel or delete a held Node. Others need the right takeover. docs/policies.md lists the rules.
+///
 /// Without MODE, shows the mode of each policy. audit records such writes in the audit log, warn also warns the user,
 /// and deny refuses them. off deletes the bindings of the policies: then nothing is checked.
 ///

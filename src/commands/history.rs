@@ -15,11 +15,11 @@ use crate::words::history::NOTHING_RECORDED;
 
 /// Show the last locks of a node
 ///
-/// Shows who locked the node, from when until when, how each lock ended, and why. The newest lock comes
+/// Shows for each lock who held it and why, when it started and ended, and how it ended. The newest lock comes
 /// first. Without NODE, it shows all nodes. A narrow terminal shows AGE instead of FROM; -o wide shows all times.
 ///
 /// The Lease of a node keeps its last locks in 1 KiB: about five to ten. Long texts are cut. Other clients do
-/// not record their locks. Anybody who may end a lock can write anything, so use the audit log for proof.
+/// not record their locks. Anyone who can release a lock can edit its history, so use the audit log for proof.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("format", |format| templates(

@@ -25,13 +25,18 @@ use crate::run::targets::names;
 /// --expect-until, status shows the hold as overdue.
 ///
 /// If somebody else holds the lock, the error shows who, and the exit code is 3. Use --take-over to
-/// take over their lock. If you already have the node on hold, the reason and the time are replaced.
+/// take it over. If you already have the node on hold, the reason and the time are replaced; without
+/// --expect-until, the time is removed.
 /// A hold that fence placed is not changed (exit code 6). docs/tasks.md explains holds of multiple nodes.
 ///
 /// The Node gets the label kubectl-maint.dev/held, if you may patch Nodes. It tells other tools and the node
 /// policy that the node is on hold. Neither the label nor --cordon stops `kubectl drain`: it evicts the pods
 /// even if the node policy refuses its cordon.
 #[derive(Args, Debug)]
+#[command(mut_arg("wait", |wait| wait.long_help(
+    "Wait for the nodes to be unlocked\n\n\
+     A lock of your own becomes the hold at once. A dry run does not wait."
+)))]
 #[command(after_help = "Examples:
   kubectl maint hold worker-1 -m \"bad DIMM, parts ordered\" --expect-until 2d
   kubectl maint hold -l rack=7 -m \"rack moves\" --expect-until 2026-11-22T18:00Z

@@ -14,6 +14,9 @@ use crate::words::policies as words;
 /// them check locks. New ones are in audit mode and refuse nothing; see "kubectl maint enforce". If they are installed
 /// already, their mode stays, and so do the lists of --allow-user and --allow-group. The third warns everyone who force-deletes a pod, and refuses nothing.
 ///
+/// The roles are granted to groups such as kubectl-maint:users, not to users: add people to these groups, or bind
+/// the roles to your own. -o yaml shows the roles and groups.
+///
 /// Changes nothing if Argo CD, Flux, Helm or another tool manages one of the objects, or if the server is older than
 /// Kubernetes 1.30. Use -o yaml to apply the objects with your own tool.
 #[derive(Args, Clone, Debug)]
@@ -54,7 +57,7 @@ impl InstallArgs {
 /// How the objects are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ManifestFormat {
-    /// As kubectl applies them
+    /// For `kubectl apply -f`
     Yaml,
 }
 

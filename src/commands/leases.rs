@@ -17,9 +17,9 @@ use crate::words::leases as words;
 /// List Leases of all kinds, with their holders and purposes
 ///
 /// Kubernetes uses Leases for more than maintenance locks: for node heartbeats, leader elections and
-/// the identities of API servers. Operators of medik8s use them to show which node they repair.
-/// Without -n or -A, this command lists the namespace of your context. If they do not fit the terminal,
-/// AGE and PURPOSE are left out: use -o wide.
+/// the identities of API servers. The medik8s operators use them to show which node they repair.
+/// Without -n or -A, this command lists the namespace of your context. On a narrow terminal, AGE and
+/// PURPOSE are left out: use -o wide.
 ///
 /// AGE is the time since the Lease was acquired or, if that is not recorded, since it was created.
 /// LEFT is the time left, or the time since the Lease expired. A Lease expires if its holder stops

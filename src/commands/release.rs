@@ -46,7 +46,9 @@ pub(crate) struct ReleaseArgs {
     #[command(flatten)]
     pub(crate) management: ManagementArgs,
 
-    /// End the lock even if somebody else holds it, after a confirmation
+    /// End somebody else's lock (not a hold), after a confirmation
+    ///
+    /// To end somebody else's hold, use unhold.
     #[arg(long, conflicts_with = "mine")]
     pub(crate) force: bool,
 

@@ -19,7 +19,7 @@ use crate::run::targets::{Target, names};
 /// Extend your locks
 ///
 /// The lock then expires after --duration, counted from now, or at --until. With a plus, as in
-/// --duration +20m, the time is added to what is left, and only once, even if an answer is lost. Without
+/// --duration +20m, the time is added to what is left. A retry never adds it twice. Without
 /// either, the last duration is used again. Renewing never makes a lock expire earlier; to
 /// end it, use release.
 ///

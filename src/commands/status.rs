@@ -38,8 +38,8 @@ use crate::words::status::{NOTHING_FOUND, UNLISTED, no_namespace, summary};
 /// select. Other formats have all nodes. The state of a lock is Free, Locked, Expired or OnHold. The exit
 /// code does not depend on it. docs/tasks.md explains the columns.
 ///
-/// STATUS shows the health of the node in more detail than kubectl. A fenced node may look ready, so name such a node or use --check-taints to be sure. -o wide, json
-/// and yaml show who fenced a node, when, how and why, and the hook that is running for it.
+/// STATUS shows the health of the node in more detail than kubectl. A fenced node may look ready; --check-taints
+/// finds it. -o wide, json and yaml show who fenced a node, when, how and why, and the hook that is running for it.
 ///
 /// --pods shows the stuck pods of all namespaces, on one node or on all, and why they are stuck. It also
 /// shows replacements and namespaces that wait for these pods, and volumes that stay attached.
@@ -80,10 +80,10 @@ pub(crate) struct StatusArgs {
     #[arg(long)]
     pub(crate) mine: bool,
 
-    /// Show only locks that expired over 1h ago, or over DURATION ago
+    /// Show only locks that expired over 1h ago, or over TIME ago
     #[arg(
         long,
-        value_name = "DURATION",
+        value_name = "TIME",
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "1h",

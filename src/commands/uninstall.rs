@@ -20,9 +20,10 @@ use crate::words::policies as words;
 /// the FlowSchema and the roles. The namespace and its Leases stay, and so does every lock. Users lose
 /// the rights that these roles gave them.
 ///
-/// Also removes the held label, its annotations and the opt-outs from every Node, the opt-outs from their Machines, and
-/// the medik8s Leases that locks hold. Nodes that a lock has cordoned stay cordoned, unless the lock has ended or expired.
-/// If opt-outs on a Machine can't be removed, it prints a warning (exit code 1): run it again.
+/// Also removes the held label, its annotations and the opt-outs from Nodes, the opt-outs from Machines, and the
+/// medik8s Leases of locks. Nodes that a lock has cordoned stay cordoned, unless the lock has ended or expired.
+/// If a warning says that opt-outs stay on a Machine (exit code 1), run `doctor --fix --management-context=NAME` and
+/// then uninstall again.
 ///
 /// Changes nothing if Argo CD, Flux, Helm or another tool manages one of the objects.
 #[derive(Args, Clone, Debug)]

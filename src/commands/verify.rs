@@ -24,7 +24,7 @@ use crate::words::node_state;
 #[command(mut_arg("lock_id", |id| {
     let help = "Check the lock with this id, from acquire -o lock-id [env: MAINT_LOCK_ID]";
     id.help(help).long_help(format!(
-        "{help}\n\nFor multiple nodes, give the whole output: a line NODE ID for each."
+        "{help}\n\nFor multiple nodes, give the whole output of acquire: one line for each node, with its name and its id."
     ))
 }))]
 #[command(after_help = "Examples:

@@ -24,7 +24,7 @@ use crate::run::targets;
 /// Wait until nodes are free, locked, expired or on hold
 ///
 /// Prints each node when it reaches the state. If a node does not reach it in time, the exit code is 4.
-/// With --for=free, an expired lock counts as free. If the node is NotReady or cordoned, acquire needs
+/// With --for=free, an expired lock counts as free. But if the node is then NotReady or cordoned, acquire needs
 /// --take-expired.
 ///
 /// Waiting does not lock the node: somebody else may lock it before you do. To lock it, use
@@ -75,11 +75,12 @@ const OTHER_NAMES: [(&str, LockState); 3] = [
 fn condition() -> impl TypedValueParser<Value = LockState> {
     let values = LockState::value_variants().iter().filter_map(|state| {
         let others = OTHER_NAMES.iter().filter(|(_, of)| of == state);
-        Some(
-            state
-                .to_possible_value()?
-                .aliases(others.map(|(name, _)| *name)),
-        )
+        let value = state.to_possible_value()?;
+        let value = match state {
+            LockState::Free => value.help("No lock, or an expired one"),
+            _ => value,
+        };
+        Some(value.aliases(others.map(|(name, _)| *name)))
     });
     PossibleValuesParser::new(values).try_map(|typed| {
         let mut others = OTHER_NAMES.iter();

@@ -12,7 +12,7 @@ pub(crate) enum LockState {
     #[value(help = "Nobody has the lock")]
     Free,
     /// Somebody has locked it until `until`.
-    #[value(help = "Somebody holds the lock")]
+    #[value(help = "Locked, but not on hold")]
     Locked,
     /// Somebody had locked it, and neither renewed nor released it. Anyone may acquire it.
     #[value(help = "The lock ended without a release")]

@@ -5,6 +5,23 @@ use super::hint_command::{NAME, NO_PROOF};
 /// What completion says of the Node that `force-delete` offers.
 pub(crate) const NODE_WITH_PODS: &str = "A Node with all its pods";
 
+/// The parts of the help of `--create-namespace` that do not fit all commands.
+pub(crate) const ON_A_TERMINAL: &str = " On a terminal,";
+pub(crate) const UNLESS_YES: &str = ", unless you add --yes";
+
+/// What the blocker `id` of a forced deletion means; `None` if there is no such blocker.
+pub(crate) fn blocker(id: &str) -> Option<&'static str> {
+    Some(match id {
+        "not-deleting" => "The pod was never asked to end",
+        "in-grace" => "Its grace period has not ended",
+        "node-alive" => "The kubelet is alive and can end the pods",
+        "lease" => "Somebody else has locked the node",
+        "remediation" => "A medik8s operator is repairing the node",
+        "rights" => "You lack a permission",
+        _ => return None,
+    })
+}
+
 /// How to run `with`.
 pub(crate) fn run_with() -> String {
     format!("run `{NAME} with NODE... -- COMMAND`")

@@ -224,8 +224,8 @@ fn the_end_may_be_a_time_of_day() {
         assert_snapshot!(run(&["acquire", &node], "30m"), @"
         $ kubectl maint acquire worker-1 --until [time]
         -- stderr
-        error: invalid value '[time]' for '--until <TIME>': not a time; use --duration [time]
-        hint: see `kubectl maint acquire --help`
+        error: --until [time]: not a time
+        hint: use --duration [time]
         -- exit code 2
         ");
         assert_snapshot!(run(&["renew", &node], "2020-01-01T12:00Z"), @"

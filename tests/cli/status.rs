@@ -239,7 +239,7 @@ fn filters_that_make_no_sense_are_refused() {
 
     $ kubectl maint status --abandoned=1
     -- stderr
-    error: invalid value '1' for '--abandoned[=<DURATION>]': add a unit, e.g. 1s or 1m
+    error: invalid value '1' for '--abandoned[=<TIME>]': add a unit, e.g. 1s or 1m
     hint: see `kubectl maint status --help`
     -- exit code 2
 

@@ -92,7 +92,7 @@ fn arguments_that_cannot_be_meant() {
 
     $ kubectl maint force-delete pod/a --accept-risk= -m why
     -- stderr
-    error: invalid value '' for '--accept-risk[=<ID,...>]': no ID given: --accept-risk accepts all risks shown, --accept-risk=none accepts none
+    error: invalid value '' for '--accept-risk[=<ID,...>]': no ID given: --accept-risk alone accepts all risks, --accept-risk=none accepts none
     hint: see `kubectl maint force-delete --help`
     -- exit code 2
 

@@ -6,7 +6,7 @@ use pod_safety::fencing::steps::AcceptedRisks;
 use crate::args::fencing::FencingArgs;
 use crate::args::number::number;
 use crate::args::output::{offers_no_lock_id, templates};
-use crate::args::write::{NamespaceArgs, TicketArgs, non_empty_reason};
+use crate::args::write::{NamespaceArgs, TicketArgs, never_asks, non_empty_reason};
 use crate::error::InvalidValue;
 use crate::words::hint_command::NO_PROOF;
 
@@ -18,14 +18,15 @@ use crate::words::hint_command::NO_PROOF;
 ///
 /// On a terminal, you confirm by typing the name of the node. HOOK runs on this machine, without a shell. If it
 /// fails, the node is not fenced. If it succeeds, the node gets the taint node.kubernetes.io/out-of-service:
-/// Kubernetes deletes the pods and detaches the volumes. The node stays on hold until you unfence it. After
-/// a crash, run it again.
+/// Kubernetes deletes the pods and detaches the volumes. The node stays on hold until you unfence it.
 ///
-/// The command refuses (exit code 6) if the kubelet is alive or if too many nodes are unreachable. It also refuses
-/// if another tool is repairing the node, or if nothing recreates some of its pods. docs/fencing.md explains
-/// the checks and the exit codes. docs/fencing-hooks.md explains how to write a HOOK.
+/// The command refuses (exit code 6) if the kubelet is alive or if too many nodes are unreachable. It also refuses if
+/// another tool is repairing the node, or if nothing recreates some of its pods. If fence itself is
+/// interrupted, run the command again. docs/fencing.md explains the checks and the exit codes. docs/fencing-hooks.md
+/// explains how to write a HOOK.
 #[derive(Args, Debug)]
 #[command(
+    mut_arg("create_namespace", never_asks),
     mut_arg("format", |format| templates(
         offers_no_lock_id(format),
         "{.items[*].node}",
@@ -62,16 +63,17 @@ pub(crate) struct FenceArgs {
     ///
     /// For example, its kernel locks up, or its disk is gone. The node is put on hold, cordoned and powered off
     /// first. It is recorded and tainted only after it has stopped reporting. If it still reports after --timeout,
-    /// the exit code is 4, and only the hold stays. You must confirm this, in scripts with --yes.
+    /// the exit code is 4, and only the hold stays. You must confirm this, in scripts with --yes. It needs a HOOK:
+    /// --powered-off is no proof for a node that still reports.
     #[arg(long)]
     pub(crate) suspect: bool,
 
     /// Fence all unreachable nodes, the most urgent first
     ///
     /// The nodes with the pods of the highest priority come first, then those whose pods have the fewest ready
-    /// replicas elsewhere. --dry-run prints the order. You confirm each node by its name (in scripts: --yes).
+    /// replicas elsewhere. --dry-run lists all nodes in this order. You confirm each node by its name (in scripts: --yes).
     /// Nodes that somebody else has locked or is fencing are skipped, and so are nodes that come back. The command
-    /// stops at the first node that it cannot fence. --dry-run shows all.
+    /// stops at the first node that it cannot fence. It needs a HOOK.
     #[arg(long, requires = "max", conflicts_with_all = ["node", "suspect"])]
     pub(crate) all_unreachable: bool,
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use pod_safety::checks;
 use pod_safety::consent::{Confirmed, Consent, NONE};
 
@@ -11,8 +12,9 @@ use crate::args::connection::namespace;
 use crate::args::duration;
 use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::args::risks::current_risk;
-use crate::args::write::{NamespaceArgs, WriteArgs, reason};
+use crate::args::write::{NamespaceArgs, WriteArgs, never_asks, reason};
 use crate::error::InvalidValue;
+use crate::words::usage::blocker;
 
 /// Check the risks, then force-delete pods or a node
 ///
@@ -30,6 +32,7 @@ use crate::error::InvalidValue;
 #[derive(Args, Clone, Debug)]
 #[command(
     arg = namespace("Namespace of the pods [default: that of the context]"),
+    mut_arg("create_namespace", never_asks),
     mut_arg("format", |format| templates(
         offers_no_lock_id(format),
         "{.items[*].name}",
@@ -50,11 +53,12 @@ pub(crate) struct ForceDeleteArgs {
     #[arg(short = 'l', long, value_name = "SELECTOR", conflicts_with = "targets")]
     pub(crate) selector: Option<String>,
 
-    /// Accept these risks, by the IDs of the report, and delete
+    /// Accept these risks, by the IDs of the report, and delete; needs -m
     ///
-    /// An ID is the one in a RISK line. --accept-risk without IDs accepts all risks that the report shows.
-    /// --accept-risk=none accepts nothing, and deletes only if there is no risk to accept. For node/NAME, an ID
-    /// counts for all pods of the node, also for those that came after the report.
+    /// An ID is the one in a RISK line. docs/pod-safety.md explains each. --accept-risk without IDs accepts every
+    /// risk found in this run, even if you have not seen it. --accept-risk=none accepts nothing, and deletes only if
+    /// there is no risk to accept. For node/NAME, an ID counts for all pods of the node, also for those that came
+    /// after the report.
     #[arg(
         long,
         value_name = "ID,...",
@@ -79,13 +83,13 @@ pub(crate) struct ForceDeleteArgs {
     )]
     pub(crate) confirm: Vec<Risks>,
 
-    /// Override these blockers, by the IDs of the report
+    /// Override these blockers, by the IDs of the report; needs -m
     #[arg(
         long = "override",
         value_name = "ID,...",
         value_delimiter = ',',
         requires = "message",
-        value_parser = clap::builder::PossibleValuesParser::new(checks::BLOCKERS)
+        value_parser = blockers()
     )]
     pub(crate) overrides: Vec<String>,
 
@@ -113,6 +117,12 @@ pub(crate) struct ForceDeleteArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Parses the id of a blocker.
+fn blockers() -> PossibleValuesParser {
+    let values = checks::BLOCKERS.map(|id| PossibleValue::new(id).help(blocker(id)));
+    PossibleValuesParser::new(values)
 }
 
 /// What `--accept-risk` without a value stands for.
@@ -196,6 +206,13 @@ mod tests {
     use crate::app::{Cli, VerbArgs};
 
     #[test]
+    fn each_blocker_is_explained() {
+        for id in checks::BLOCKERS {
+            assert!(blocker(id).is_some(), "{id}");
+        }
+    }
+
+    #[test]
     fn only_the_risk_of_a_check_can_be_accepted() {
         let these = |ids: &[&str]| {
             let ids = ids.iter().map(|&id| id.to_owned());
@@ -209,7 +226,7 @@ mod tests {
         for (typed, why) in [
             (
                 "",
-                "no ID given: --accept-risk accepts all risks shown, --accept-risk=none accepts none",
+                "no ID given: --accept-risk alone accepts all risks, --accept-risk=none accepts none",
             ),
             ("owner,", "unknown ID \"\"; valid IDs are owner, no-owner, "),
             ("mirror", "`mirror` cannot be accepted"),

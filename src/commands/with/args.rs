@@ -14,25 +14,27 @@ use crate::args::output::OutputArgs;
 use crate::args::protect::ProtectArgs;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::wait::WaitingArgs;
-use crate::args::write::{NamespaceArgs, ReasonArgs, WriteArgs};
+use crate::args::write::{NamespaceArgs, ReasonArgs, WriteArgs, asks_without_yes};
 use crate::error::InputError;
 use crate::exit::Code;
 
 /// Run a command on this machine while nodes are locked
 ///
-/// Locks the nodes, runs COMMAND on this machine and renews the locks meanwhile. The nodes are
+/// Locks the nodes, runs COMMAND on this machine and renews the locks meanwhile. The locks are
 /// released when COMMAND and everything that it started have ended. COMMAND runs once, without a
 /// shell. To work on a node, it has to connect to the node, for example with ssh.
 ///
 /// If a lock is lost, COMMAND and everything that it started on this machine get TERM, and KILL after
-/// --grace. The exit code is then 5. What COMMAND started on other machines keeps running. The lock
-/// is held under a name of its own, so a node that you have already locked is refused: use --reentry.
+/// --grace. The exit code is then 5. What COMMAND started on other machines keeps running. This command
+/// uses its own holder name, so your existing lock is refused: use --reentry.
 ///
-/// Otherwise, the exit code is the one of COMMAND. If COMMAND was not run, it is 3 (a node is already
-/// locked), 4 (the wait timed out), 6 (see --take-expired and --strict), 125 (another error), 126 or 127.
-/// docs/with.md explains exit codes, signals, times and variables, and what differs on macOS and Windows.
+/// Unless a lock is lost, the exit code is that of COMMAND. If COMMAND was not run, it is 3 (a node is already locked),
+/// 4 (the wait timed out), 6 (see --take-expired, --strict) or 125 (another error). It is 126 if COMMAND cannot be
+/// executed, and 127 if not found.
+/// docs/with.md explains signals, times, variables, macOS and Windows.
 #[derive(Args, Debug)]
 #[command(
+    mut_arg("create_namespace", asks_without_yes),
     mut_arg("wait", |wait| wait.long_help(
         "Wait for the nodes to be unlocked\n\n\
          Your own locks are refused at once: use --reentry. A dry run does not wait."
