@@ -38,15 +38,39 @@ pub(crate) fn stop_and_kill<P, I: Eq + Hash>(
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::io::{BufRead as _, BufReader, Read as _};
+    use std::io::{self, BufRead as _, BufReader, Read as _};
+    use std::os::unix::process::CommandExt as _;
     use std::process::{Command, Stdio};
+
+    /// In a shell, runs the words after it as the leader of a new session, as setsid(1) does, which macOS lacks. It is this
+    /// program, which `$TESTS` must name, running the test below. The test harness prints on stdout, so stderr replaces it.
+    pub(crate) const SETSID: &str =
+        r#"2>&1 >/dev/null "$TESTS" --ignored --exact tree::tests::setsid --"#;
+
+    #[test]
+    #[ignore = "a helper of other tests"]
+    fn setsid() {
+        let words: Vec<_> = std::env::args_os()
+            .skip_while(|word| word != "--")
+            .collect();
+        let [_, program, arguments @ ..] = words.as_slice() else {
+            return;
+        };
+        rustix::process::setsid().expect("a new session");
+        let error = Command::new(program)
+            .args(arguments)
+            .stdout(io::stderr())
+            .exec();
+        panic!("{error}");
+    }
 
     /// Nothing is left of a tree that `kill` ends while it starts more processes.
     pub(crate) fn ends_while_new_ones_start(kill: impl FnOnce(u32)) {
         let busy = "trap '' TERM INT; echo busy; while :; do sleep 0 & wait; done";
-        let script = format!("setsid sh -c \"{busy}\" & sh -c \"{busy}\" & wait");
+        let script = format!("{SETSID} sh -c \"{busy}\" & sh -c \"{busy}\" & wait");
         let mut child = Command::new("/bin/sh")
             .args(["-c", &script])
+            .env("TESTS", std::env::current_exe().expect("this program"))
             .stdout(Stdio::piped())
             .spawn()
             .expect("a shell");

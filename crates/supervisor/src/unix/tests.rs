@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use boot_clock::now;
 
+use crate::tree::tests::SETSID;
 use crate::unix::ps::{Process, processes};
 use crate::unix::running::Running;
 use crate::unix::start::start;
@@ -28,6 +29,7 @@ impl Shell {
         let (reader, writer) = pipe()?;
         let command = Command::new(vec!["/bin/sh".into(), "-c".into(), script.into()])
             .terminal(Terminal::Keep)
+            .env("TESTS", std::env::current_exe()?)
             .grace(grace)
             .output(writer);
         let running = start(&command, limits).map_err(std::io::Error::other)?;
@@ -196,8 +198,8 @@ async fn what_it_left_is_killed_after_the_grace() -> Result {
 /// As the jobs of an interactive shell do.
 #[tokio::test]
 async fn a_child_in_a_group_of_its_own_is_ended_too() -> Result {
-    let child = "setsid sh -c \"trap '' TERM; echo ready; while :; do sleep 0.05; done\"";
-    let script = format!("trap '' TERM; {child}; :");
+    let child = "sh -c \"trap '' TERM; echo ready; while :; do sleep 0.05; done\"";
+    let script = format!("trap '' TERM; {SETSID} {child}; :");
     let mut shell = Shell::ready(&script, within(SECOND, 2 * SECOND), GRACE)?;
     let (events, over) = shell.events().await?;
     assert_eq!(events[0], Event::OutOfTime);
@@ -209,25 +211,20 @@ async fn a_child_in_a_group_of_its_own_is_ended_too() -> Result {
 /// The signal that ends its parent must not be what hides it.
 #[tokio::test]
 async fn a_child_whose_parent_ends_first_is_ended_too() -> Result {
-    for (script, grace) in [
+    for (child, grace) in [
         // Asked to end.
-        (
-            "setsid sh -c 'echo ready; while :; do sleep 0.05; done'; :",
-            60,
-        ),
+        ("sh -c 'echo ready; while :; do sleep 0.05; done'", 60),
         // Killed, because it does not end.
         (
-            "setsid sh -c \"trap '' TERM; echo ready; while :; do sleep 0.05; done\"; :",
+            "sh -c \"trap '' TERM; echo ready; while :; do sleep 0.05; done\"",
             1,
         ),
         // Killed without being asked.
-        (
-            "setsid sh -c 'echo ready; while :; do sleep 0.05; done'; :",
-            0,
-        ),
+        ("sh -c 'echo ready; while :; do sleep 0.05; done'", 0),
     ] {
+        let script = format!("{SETSID} {child}; :");
         let limits = within(SECOND, (1 + grace) * SECOND);
-        let mut shell = Shell::ready(script, limits, GRACE)?;
+        let mut shell = Shell::ready(&script, limits, GRACE)?;
         let (events, over) = shell.events().await?;
         assert_eq!(events[0], Event::OutOfTime, "{script}");
         assert_eq!(over, Ended::default(), "{script}");
@@ -265,8 +262,8 @@ async fn a_killed_command_stops_before_its_processes_are_listed() -> Result {
 
 #[tokio::test]
 async fn a_child_whose_parent_ended_before_the_limit_is_ended_too() -> Result {
-    let child = "setsid sh -c 'echo ready; while :; do sleep 0.05; done'";
-    let script = format!("({child} & sleep 3); sleep 60");
+    let child = "sh -c 'echo ready; while :; do sleep 0.05; done'";
+    let script = format!("({SETSID} {child} & sleep 3); sleep 60");
     let mut shell = Shell::ready(&script, within(4 * SECOND, 5 * SECOND), GRACE)?;
     let (events, over) = shell.events().await?;
     assert_eq!(events[0], Event::OutOfTime);
@@ -277,9 +274,9 @@ async fn a_child_whose_parent_ended_before_the_limit_is_ended_too() -> Result {
 
 #[tokio::test]
 async fn a_process_that_left_the_group_and_its_parent_is_noticed() -> Result {
-    let script =
-        "setsid sh -c 'echo $$; while :; do sleep 0.05; done' & read -r x < /dev/null; exit 0";
-    let mut shell = Shell::start(script, Limits::NONE, GRACE)?;
+    let daemon = "sh -c 'echo $$; while :; do sleep 0.05; done'";
+    let script = format!("{SETSID} {daemon} & read -r x < /dev/null; exit 0");
+    let mut shell = Shell::start(&script, Limits::NONE, GRACE)?;
     let daemon: i32 = shell.line()?.parse()?;
     let (events, over) = shell.events().await?;
     let daemon = rustix::process::Pid::from_raw(daemon).expect("a process id");
