@@ -10,19 +10,34 @@ pub fn now() -> i64 {
     system::now()
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, not(target_vendor = "apple")))]
 mod system {
     use rustix::time::{ClockId, clock_gettime};
 
     #[cfg(target_os = "linux")]
     const CLOCK: ClockId = ClockId::Boottime;
-    /// On macOS, it also counts sleep. Other systems may not count it.
+    /// Some systems do not count sleep.
     #[cfg(not(target_os = "linux"))]
     const CLOCK: ClockId = ClockId::Monotonic;
 
     pub(crate) fn now() -> i64 {
         let time = clock_gettime(CLOCK);
         time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
+    }
+}
+
+#[cfg(target_vendor = "apple")]
+mod system {
+    use nix::libc::CLOCK_MONOTONIC_RAW;
+    use nix::time::ClockId;
+
+    /// Apple's `CLOCK_MONOTONIC` is the time of day minus the time of the boot, so corrections of the time of day change
+    /// its speed. This one is `mach_continuous_time`, which nothing corrects and which also counts sleep.
+    pub(crate) const CLOCK: ClockId = ClockId::from_raw(CLOCK_MONOTONIC_RAW);
+
+    pub(crate) fn now() -> i64 {
+        let time = CLOCK.now().expect("macOS has had this clock since 10.12");
+        time.tv_sec() * 1_000_000 + time.tv_nsec() / 1_000
     }
 }
 
@@ -46,5 +61,14 @@ mod tests {
         let earlier = super::now();
         std::thread::sleep(std::time::Duration::from_millis(2));
         assert!(super::now() >= earlier + 2_000);
+    }
+
+    /// Apple's clocks that follow the time of day count microseconds. The hardware is more exact.
+    #[cfg(target_vendor = "apple")]
+    #[test]
+    fn it_does_not_follow_the_time_of_day() {
+        let resolution = super::system::CLOCK.res().expect("a resolution");
+        assert_eq!(resolution.tv_sec(), 0);
+        assert!(resolution.tv_nsec() < 1_000, "{resolution}");
     }
 }
