@@ -13,7 +13,8 @@ use crate::output::print;
 
 /// Type-check the shipped packages for macOS and Windows
 ///
-/// The tests of the packages that have code for these systems are checked too.
+/// The tests of the packages that have code for these systems are checked too. So is xtask for
+/// macOS, where a release is tested with it.
 ///
 /// Nothing is linked, so no compiler for these systems is needed. rustup installs Rust's standard
 /// library for them. Systems that cannot be set up, as on a machine without rustup or network, are
@@ -24,8 +25,13 @@ pub(crate) struct Arguments {}
 /// The packages whose tests were written for other systems too.
 const WITH_TESTS: [&str; 3] = ["boot-clock", "platform", "supervisor"];
 
+/// What tests a release on macOS. It depends on the packages that start the control plane.
+const XTASK: [&str; 1] = ["xtask"];
+
+const MACOS: &str = "aarch64-apple-darwin";
+
 /// One for each system: none of our code depends on the processor.
-const TARGETS: [&str; 2] = ["aarch64-apple-darwin", "x86_64-pc-windows-gnu"];
+const TARGETS: [&str; 2] = [MACOS, "x86_64-pc-windows-gnu"];
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
@@ -37,7 +43,11 @@ impl Arguments {
             return Ok(());
         }
         run(&mut clippy(&shipped()?, &targets, &[]))?;
-        run(&mut clippy(&WITH_TESTS, &targets, &["--tests"]))
+        run(&mut clippy(&WITH_TESTS, &targets, &["--tests"]))?;
+        match targets.contains(&MACOS) {
+            true => run(&mut clippy(&XTASK, &[MACOS], &[])),
+            false => Ok(()),
+        }
     }
 }
 
