@@ -32,16 +32,20 @@ pub(crate) struct Arguments {
     #[arg(long)]
     all_on_real: bool,
 
+    /// Fail if a program or right that some tests need is missing, instead of skipping these tests
+    #[arg(long)]
+    require_everything: bool,
+
     /// Run only the tests of the admission policies, on the oldest supported Kubernetes
     ///
     /// The first run compiles that release, which takes about five minutes more.
-    #[arg(long, conflicts_with = "all_on_real")]
+    #[arg(long, conflicts_with_all = ["all_on_real", "require_everything"])]
     oldest_kubernetes: bool,
 
     /// Run only the tests of the plugin, the policies and chaos together with the plugin of this commit
     ///
     /// Builds the plugin of that commit first.
-    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["oldest_kubernetes", "all_on_real"])]
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["oldest_kubernetes", "all_on_real", "require_everything"])]
     previous: Option<String>,
 }
 
@@ -73,6 +77,14 @@ impl Arguments {
         if let Some(commit) = &self.previous {
             return self.run_with_previous(&build_plugin_of(commit)?);
         }
+        let missing_requirements: Vec<Requirement> = Requirement::missing().collect();
+        for requirement in &missing_requirements {
+            print(requirement.warning());
+        }
+        ensure!(
+            !self.require_everything || missing_requirements.is_empty(),
+            "--require-everything: something that the tests need is missing"
+        );
         let programs = if !missing(&Binary::ALL)?.is_empty() && memory::allows_two_compilers() {
             thread::scope(|scope| {
                 let go = scope.spawn(|| ensure_built(&Binary::ALL));
@@ -85,15 +97,11 @@ impl Arguments {
             ensure_built(&Binary::ALL)?;
             test_programs::built(&mut cargo(&BUILD))?
         };
-        let missing: Vec<Requirement> = Requirement::missing().collect();
-        for requirement in &missing {
-            print(requirement.warning());
-        }
         let mut variables: Vec<(&str, OsString)> = Vec::new();
         for binary in Binary::ALL {
             variables.push((binary.variable(), binary.locate()?.into()));
         }
-        for requirement in &missing {
+        for requirement in &missing_requirements {
             variables.push((requirement.variable, "1".into()));
         }
         if self.all_on_real {
