@@ -8,6 +8,7 @@ mod links;
 #[path = "../support/namespace.rs"]
 mod namespace;
 mod readme;
+mod release;
 mod released_schema;
 mod rights;
 mod sentences;

@@ -293,12 +293,13 @@ mod tests {
             let manifest = filled.replace(from, to);
             format!("{:#}", validate(&manifest, &archives).unwrap_err())
         };
+        let version = format!("  version: {VERSION}");
         for (from, to, why) in [
             ("v1alpha2", "v1alpha3", "apiVersion"),
             ("kind: Plugin", "kind: Plug", "kind"),
             ("name: maint", "name: other", "called maint"),
-            ("  version: v0.1.0", "  version: 0.1.0", "not a version"),
-            ("  version: v0.1.0", "  version: v0.2.0", "another version"),
+            (&version, "  version: 0.1.0", "not a version"),
+            (&version, "  version: v999.0.0", "another version"),
             ("visibly", "quite visibly for", "longer than 50"),
             ("- selector", "- {}\n    - selector", "not a manifest"),
             ("          os: linux\n", "", "os and arch"),
