@@ -21,13 +21,13 @@ pub(super) fn write(archives: &[Archive]) -> Result<String> {
     };
     let macos = block("macos", Platform::DarwinArm64, Platform::DarwinAmd64)?;
     let linux = block("linux", Platform::LinuxArm64, Platform::LinuxAmd64)?;
-    let (version, homepage) = (env!("CARGO_PKG_VERSION"), env!("CARGO_PKG_REPOSITORY"));
+    let homepage = env!("CARGO_PKG_REPOSITORY");
+    let version = version_line(env!("CARGO_PKG_VERSION"));
     Ok(format!(
         r##"class KubectlMaint < Formula
   desc "One maintenance lock per Kubernetes node"
   homepage "{homepage}"
-  version "{version}"
-  license "Apache-2.0"
+{version}  license "Apache-2.0"
 
 {macos}
 {linux}
@@ -47,6 +47,28 @@ pub(super) fn write(archives: &[Archive]) -> Result<String> {
 end
 "##
     ))
+}
+
+/// The line that says the version, if Homebrew does not find it in the URL. `brew audit` refuses a redundant one.
+fn version_line(version: &str) -> String {
+    match is_found_in_url(version) {
+        true => String::new(),
+        false => format!("  version \"{version}\"\n"),
+    }
+}
+
+/// Whether Homebrew finds this version in `…/releases/download/vVERSION/NAME-vVERSION-SYSTEM.tar.gz`. It knows numbers with
+/// dots, which a word of these may follow, with at most two digits.
+fn is_found_in_url(version: &str) -> bool {
+    let Some((_, prerelease)) = version.split_once('-') else {
+        return !version.contains('+');
+    };
+    let words = ["alpha", "beta", "pre", "rc"];
+    let rest = words.iter().find_map(|word| prerelease.strip_prefix(word));
+    rest.is_some_and(|rest| {
+        let digits = rest.strip_prefix('.').unwrap_or(rest);
+        digits.len() <= 2 && digits.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 #[cfg(test)]
@@ -83,6 +105,23 @@ mod tests {
         assert_eq!(installed.len(), 3);
         for name in installed {
             assert!(files.iter().any(|file| file.name == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_version_is_named_only_if_the_url_does_not_show_it() {
+        for version in [
+            "0.1.0",
+            "1.20.3",
+            "1.2.3-rc.1",
+            "1.2.3-beta2",
+            "1.2.3-alpha",
+        ] {
+            assert_eq!(version_line(version), "", "{version}");
+        }
+        for version in ["1.2.3-dev.1", "1.2.3-rc.100", "1.2.3-rc.1.2", "1.2.3+build"] {
+            let expected = format!("  version \"{version}\"\n");
+            assert_eq!(version_line(version), expected);
         }
     }
 }
