@@ -1,4 +1,5 @@
-//! Checks that macOS 11 runs a program: what `codesign --verify` and the kernel look at.
+//! Checks what macOS looks at before it starts a program: the version that it asks for, and the checksums in its signature.
+//! Whether its libraries have all symbols that the program uses is not checked.
 
 use anyhow::{Context as _, Result, ensure};
 use object::macho::{LC_CODE_SIGNATURE, MachHeader64, PLATFORM_MACOS};
@@ -6,7 +7,7 @@ use object::read::macho::{LoadCommandVariant, MachHeader as _};
 use object::{Endianness, U32};
 use sha2::{Digest as _, Sha256};
 
-/// The oldest macOS on which the programs run. The linker is given the same version.
+/// The oldest macOS that starts the programs. The linker is given the same version.
 pub(super) const OLDEST: &str = "11.0";
 
 /// The same, as a Mach-O file has it.

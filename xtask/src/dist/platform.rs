@@ -42,8 +42,8 @@ impl Platform {
         }
     }
 
-    /// Rust's target. On Linux it is musl: a static glibc cannot resolve names as the system does. Its own allocator needs half
-    /// the memory of mimalloc here, and lists are as fast.
+    /// Rust's target. On Linux it is musl: a static glibc cannot resolve names as the system does. Its own allocator is
+    /// kept: `docs/performance.md` measures the programs with it.
     pub(crate) fn target(self) -> &'static str {
         match self {
             Self::LinuxAmd64 => "x86_64-unknown-linux-musl",

@@ -1,4 +1,4 @@
-//! Checks that a built program runs on its platform without anything that has to be installed there.
+//! Checks that a built program is for its platform, and needs no library that has to be installed there.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
