@@ -3,6 +3,7 @@
 pub(crate) mod archive;
 mod cross;
 mod krew;
+pub(crate) mod licenses;
 mod mach_o;
 mod package;
 pub(crate) mod platform;
@@ -121,13 +122,14 @@ pub(crate) fn plugin_for_this_machine() -> Result<PathBuf> {
 pub(crate) fn build(platforms: &[Platform], files: &mut Files) -> Result<Vec<Archive>> {
     let root = root()?;
     let compiler = CrossCompiler::install()?;
+    let licenses = licenses::write(&root, &compiler)?;
     let private = cross::private_directories(&root)?;
     let mut packed = |package: &Package| -> Result<Vec<Archive>> {
         let mut archives = Vec::new();
         for &platform in platforms.iter().filter(|of| (package.is_for)(**of)) {
             let program = fs::read(compiler.build(&root, package.program, platform)?)?;
             program::check(&program, platform, &private)?;
-            let archive = package.pack(&root, platform, program)?;
+            let archive = package.pack(&root, platform, program, &licenses)?;
             files.write(&archive.name, &archive.content)?;
             archives.push(archive);
         }

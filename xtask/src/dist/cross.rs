@@ -22,6 +22,8 @@ const REQUIREMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/dist/requir
 
 /// An installed cross compiler.
 pub(super) struct CrossCompiler {
+    bin: PathBuf,
+    /// `PATH`, with `bin`.
     path: OsString,
 }
 
@@ -51,8 +53,16 @@ impl CrossCompiler {
                 .args(["--require-hashes", "--requirement", REQUIREMENTS]))?;
         }
         let rest = env::var_os("PATH").unwrap_or_default();
-        let path = env::join_paths([bin].into_iter().chain(env::split_paths(&rest)))?;
-        Ok(Self { path })
+        let path = env::join_paths([bin.clone()].into_iter().chain(env::split_paths(&rest)))?;
+        Ok(Self { bin, path })
+    }
+
+    /// The directory with zig's own libraries.
+    pub(super) fn zig_directory(&self) -> Result<PathBuf> {
+        let find = "import ziglang; print(ziglang.__path__[0])";
+        let python = self.bin.join("python");
+        let output = Command::new(python).args(["-c", find]).output()?;
+        Ok(String::from_utf8(output.stdout)?.trim_end().into())
     }
 
     /// Builds a program and returns its path. The paths of this machine are removed from the result. Each

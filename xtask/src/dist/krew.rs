@@ -215,7 +215,7 @@ mod tests {
     fn archives() -> Vec<Archive> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let platforms = Platform::value_variants().iter();
-        let pack = |&platform| PLUGIN.pack(&root, platform, b"program".to_vec());
+        let pack = |&platform| PLUGIN.pack(&root, platform, b"program".to_vec(), "licenses");
         platforms.map(|of| pack(of).unwrap()).collect()
     }
 

@@ -53,6 +53,9 @@ pub(crate) const LEASE_ELECT: Package = Package {
     ],
 };
 
+/// The licenses of others' code in the programs.
+pub(super) const THIRD_PARTY_LICENSES: &str = "THIRD-PARTY-LICENSES";
+
 pub(crate) const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
 /// A packed program.
@@ -73,17 +76,24 @@ impl Archive {
 }
 
 impl Package {
+    /// `third_party` are the licenses of others' code in the program.
     pub(crate) fn pack(
         &self,
         root: &Path,
         platform: Platform,
         program: Vec<u8>,
+        third_party: &str,
     ) -> Result<Archive> {
         let mut files = vec![archive::File {
             name: platform.executable(self.program),
             executable: true,
             content: program,
         }];
+        files.push(archive::File {
+            name: THIRD_PARTY_LICENSES.to_owned(),
+            executable: false,
+            content: third_party.into(),
+        });
         for path in self.files(root)? {
             files.push(archive::File {
                 executable: false,
@@ -164,11 +174,13 @@ mod tests {
     #[test]
     fn an_archive_is_named_after_its_platform() {
         let platform = Platform::WindowsAmd64;
-        let packed = PLUGIN.pack(&root(), platform, b"program".to_vec()).unwrap();
+        let program = b"program".to_vec();
+        let packed = PLUGIN.pack(&root(), platform, program, "licenses").unwrap();
         let name = format!("kubectl-maint-{VERSION}-windows-amd64.tar.gz");
         assert_eq!(packed.name, name);
         let files = archive::files(&packed.content).unwrap();
         assert_eq!(files[0].name, "kubectl-maint.exe");
+        assert_eq!(files[1].name, "THIRD-PARTY-LICENSES");
         let path = Path::new("target/dist").join(name);
         assert_eq!(PLUGIN.platform_of(&path), Some(platform));
         assert_eq!(LEASE_ELECT.platform_of(&path), None);

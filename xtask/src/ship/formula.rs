@@ -39,6 +39,7 @@ pub(super) fn write(archives: &[Archive]) -> Result<String> {
     bash_completion.install "completions/kubectl-maint.bash" => "kubectl-maint"
     fish_completion.install "completions/kubectl-maint.fish"
     zsh_completion.install "completions/_kubectl-maint"
+    prefix.install "THIRD-PARTY-LICENSES"
   end
 
   test do
@@ -82,7 +83,10 @@ mod tests {
     fn it_installs_what_the_archives_have_and_names_each_once() {
         let pack = |&platform: &Platform| {
             let program = format!("program for {platform}").into_bytes();
-            PLUGIN.pack(&root().unwrap(), platform, program).unwrap()
+            {
+                let root = root().unwrap();
+                PLUGIN.pack(&root, platform, program, "licenses").unwrap()
+            }
         };
         let archives: Vec<Archive> = Platform::value_variants().iter().map(pack).collect();
         let formula = write(&archives).unwrap();
@@ -96,13 +100,13 @@ mod tests {
             assert_eq!(formula.matches(&lines).count(), times, "{formula}");
         }
         let files = archive::files(&archives[0].content).unwrap();
-        let installed = formula
-            .lines()
-            .filter(|line| line.contains("_completion.install \""));
+        let installed = formula.lines().filter(|line| {
+            line.contains("_completion.install \"") || line.contains("prefix.install")
+        });
         let installed: Vec<&str> = installed
             .filter_map(|line| line.split('"').nth(1))
             .collect();
-        assert_eq!(installed.len(), 3);
+        assert_eq!(installed.len(), 4);
         for name in installed {
             assert!(files.iter().any(|file| file.name == name), "{name}");
         }

@@ -127,7 +127,8 @@ mod tests {
     fn image() -> Vec<File> {
         let pack = |platform| {
             let program = format!("program for {platform}").into_bytes();
-            PLUGIN.pack(&tree().unwrap(), platform, program).unwrap()
+            let tree = tree().unwrap();
+            PLUGIN.pack(&tree, platform, program, "licenses").unwrap()
         };
         let archives = [
             Platform::LinuxAmd64,
@@ -177,6 +178,7 @@ mod tests {
             let architecture = config["architecture"].as_str().unwrap();
             assert!(program.content.ends_with(architecture.as_bytes()));
             named("/usr/local/share/man/man1/kubectl-maint.1");
+            named("/usr/local/share/doc/kubectl-maint/THIRD-PARTY-LICENSES");
             named("/usr/local/share/bash-completion/completions/kubectl-maint");
         }
     }

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use super::tool;
 use crate::cargo::run;
 use crate::dist::platform::Platform;
-use crate::dist::{Files, program_path, root};
+use crate::dist::{Files, licenses, program_path, root};
 
 const NFPM: &str = "github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.0";
 
@@ -48,6 +48,7 @@ impl Packager {
                 .env("ARCH", platform.arch())
                 .env("VERSION", version)
                 .env("PROGRAM", program_path(program, platform))
+                .env("THIRD_PARTY_LICENSES", licenses::path())
                 .env("SOURCE_DATE_EPOCH", self.time.timestamp().to_string()))?;
             let content = fs::read(&path)?;
             files.write(&name, &content)?;
@@ -81,6 +82,7 @@ mod tests {
                 .collect();
             let needed = [
                 "LICENSE".to_owned(),
+                "${THIRD_PARTY_LICENSES}".to_owned(),
                 format!("completions/_{}", package.program),
                 format!("completions/{}.bash", package.program),
                 format!("completions/{}.fish", package.program),
