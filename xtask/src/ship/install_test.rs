@@ -35,10 +35,13 @@ impl InstallTest {
     pub(super) fn package(&self, package: &Path, program: &str, platform: Platform) -> Result<()> {
         let content = fs::read(program_path(program, platform))?;
         let is_deb = package.extension().is_some_and(|of| of == "deb");
+        let can_run = platform == Platform::here();
         let outcome = match (is_deb, has("dpkg"), has("rpm"), AsRoot::find()) {
-            (true, true, ..) => test_package(program, &content, &Deb { package }),
+            (true, true, ..) => test_package(program, &content, can_run, &Deb { package }),
             (true, false, ..) => return self.skip(package, "dpkg is not installed"),
-            (false, _, true, Some(root)) => test_package(program, &content, &Rpm { package, root }),
+            (false, _, true, Some(root)) => {
+                test_package(program, &content, can_run, &Rpm { package, root })
+            }
             (false, _, false, _) => return self.skip(package, "rpm is not installed"),
             (false, _, true, None) => {
                 return self.skip(package, "rpm needs root or a user namespace");
@@ -168,7 +171,8 @@ impl Package for Rpm<'_> {
     }
 }
 
-/// Fails if completions or the man page of the program are missing in `shared`. zsh looks in either of two places.
+/// Fails if completions, the man page or the licenses of the program are missing in `shared`. zsh looks in either of two
+/// places, and licenses have another place in rpm packages.
 fn check_shared(program: &str, shared: &Path) -> Result<()> {
     for places in [
         vec![format!("bash-completion/completions/{program}")],
@@ -178,6 +182,10 @@ fn check_shared(program: &str, shared: &Path) -> Result<()> {
             format!("zsh/site-functions/_{program}"),
         ],
         vec![format!("man/man1/{program}.1")],
+        vec![
+            format!("doc/{program}/THIRD-PARTY-LICENSES"),
+            format!("licenses/{program}/THIRD-PARTY-LICENSES"),
+        ],
     ] {
         let is_there = places.iter().any(|place| shared.join(place).is_file());
         ensure!(is_there, "{} is missing", places.join(" or "));
@@ -185,17 +193,34 @@ fn check_shared(program: &str, shared: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the package does not install `content` as the program with its completions and man page, or does not remove all its
-/// files.
-fn test_package<P: Package>(program: &str, content: &[u8], package: &P) -> Result<()> {
+/// Fails if the package does not install `content` as the program, with its other files, or does not remove all files. Runs
+/// the program if this machine can.
+fn test_package<P: Package>(
+    program: &str,
+    content: &[u8],
+    can_run: bool,
+    package: &P,
+) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let root = directory.path();
     package.install(root)?;
-    let installed = fs::read(root.join("usr/bin").join(program));
+    let programs = root.join("usr/bin");
+    let installed = fs::read(programs.join(program));
     ensure!(
         installed.context("the package has no program")? == content,
         "the program is not the one that was built"
     );
+    if can_run {
+        let mut version = Command::new(programs.join(program));
+        run(version.arg("--version").stdout(Stdio::null()))?;
+    }
+    if let Some(plugin) = program.strip_prefix("kubectl-") {
+        let completer = fs::read(programs.join(format!("kubectl_complete-{plugin}")));
+        ensure!(
+            completer.is_ok_and(|completer| completer == content),
+            "the link for completion is missing"
+        );
+    }
     check_shared(program, &root.join("usr/share"))?;
     package.remove(program, root)?;
     let left = files(root, &root.join(P::DATABASE))?;
@@ -314,11 +339,13 @@ mod tests {
     }
 
     const FILES: &[&str] = &[
-        "usr/bin/maint",
-        "usr/share/bash-completion/completions/maint",
-        "usr/share/fish/vendor_completions.d/maint.fish",
-        "usr/share/zsh/site-functions/_maint",
-        "usr/share/man/man1/maint.1",
+        "usr/bin/kubectl-maint",
+        "usr/bin/kubectl_complete-maint",
+        "usr/share/bash-completion/completions/kubectl-maint",
+        "usr/share/fish/vendor_completions.d/kubectl-maint.fish",
+        "usr/share/zsh/site-functions/_kubectl-maint",
+        "usr/share/man/man1/kubectl-maint.1",
+        "usr/share/licenses/kubectl-maint/THIRD-PARTY-LICENSES",
     ];
 
     #[test]
@@ -327,11 +354,11 @@ mod tests {
             files: FILES,
             left: None,
         };
-        test_package("maint", b"built", &package).unwrap();
+        test_package("kubectl-maint", b"built", false, &package).unwrap();
     }
 
     #[test]
-    fn a_package_without_completions_or_the_man_page_is_refused() {
+    fn a_package_that_lacks_a_file_is_refused() {
         for missing in 1..FILES.len() {
             let mut files = FILES.to_vec();
             let missing = files.remove(missing);
@@ -339,7 +366,7 @@ mod tests {
                 files: files.leak(),
                 left: None,
             };
-            let error = test_package("maint", b"built", &package).unwrap_err();
+            let error = test_package("kubectl-maint", b"built", false, &package).unwrap_err();
             assert!(
                 error.to_string().ends_with(" is missing"),
                 "{missing}: {error}"
@@ -354,14 +381,14 @@ mod tests {
             left: None,
         };
         for (program, content, expected) in [
-            ("other", b"built", "the package has no program"),
+            ("lease-elect", b"built", "the package has no program"),
             (
-                "maint",
+                "kubectl-maint",
                 b"older",
                 "the program is not the one that was built",
             ),
         ] {
-            let error = test_package(program, content, &package).unwrap_err();
+            let error = test_package(program, content, false, &package).unwrap_err();
             assert_eq!(error.to_string(), expected);
         }
     }
@@ -372,7 +399,7 @@ mod tests {
             files: FILES,
             left: Some(FILES[1]),
         };
-        let error = test_package("maint", b"built", &package).unwrap_err();
+        let error = test_package("kubectl-maint", b"built", false, &package).unwrap_err();
         let error = error.to_string();
         assert!(error.contains(FILES[1]), "{error}");
     }
