@@ -53,10 +53,12 @@ fn chart(objects: &str) -> Result<Vec<File>> {
          version: {version}\n\
          appVersion: {VERSION}\n\
          kubeVersion: \">=1.{}.0-0\"\n\
-         home: {}\n",
+         home: {home}\n\
+         sources: [{home}]\n\
+         maintainers: [{{name: The kubectl maint authors, url: {home}}}]\n",
         "Namespace, roles and admission policies for the maintenance locks of nodes",
         policies::OLDEST_MINOR,
-        env!("CARGO_PKG_REPOSITORY"),
+        home = env!("CARGO_PKG_REPOSITORY"),
         version = env!("CARGO_PKG_VERSION"),
     );
     let modes = MODES.iter().map(|mode| json!(mode.name()));

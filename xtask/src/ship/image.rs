@@ -1,5 +1,7 @@
 //! An OCI image of the plugin for Linux, without Docker: an archive of an OCI image layout.
 
+use std::process::Command;
+
 use anyhow::Result;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -14,10 +16,11 @@ const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
 /// Packs an image for each of the archives that is for Linux.
 pub(super) fn pack(archives: &[Archive], time: DateTime<Utc>) -> Result<Vec<u8>> {
+    let labels = labels(commit());
     let mut blobs = Blobs(Vec::new());
     let mut manifests = Vec::new();
     for archive in archives.iter().filter(|of| of.platform.os() == "linux") {
-        let mut manifest = blobs.add_manifest(archive, time)?;
+        let mut manifest = blobs.add_manifest(archive, time, &labels)?;
         manifest["platform"] =
             json!({"architecture": archive.platform.arch(), "os": archive.platform.os()});
         manifests.push(manifest);
@@ -38,6 +41,30 @@ pub(super) fn pack(archives: &[Archive], time: DateTime<Utc>) -> Result<Vec<u8>>
         });
     }
     archive::tar(&files)
+}
+
+/// What tools show about the image.
+fn labels(commit: Option<String>) -> Value {
+    let mut labels = json!({
+        "org.opencontainers.image.title": "kubectl-maint",
+        "org.opencontainers.image.description": "One maintenance lock per Kubernetes node",
+        "org.opencontainers.image.version": VERSION,
+        "org.opencontainers.image.licenses": "Apache-2.0",
+        "org.opencontainers.image.source": env!("CARGO_PKG_REPOSITORY"),
+    });
+    if let Some(commit) = commit {
+        labels["org.opencontainers.image.revision"] = commit.into();
+    }
+    labels
+}
+
+/// The commit of this checkout; `None` if it is none.
+fn commit() -> Option<String> {
+    let mut git = Command::new("git");
+    git.args(["rev-parse", "HEAD"]);
+    let output = git.current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
+    let commit = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (output.status.success() && !commit.is_empty()).then_some(commit)
 }
 
 /// The blobs of an image layout.
@@ -61,7 +88,12 @@ impl Blobs {
     }
 
     /// Adds the layer, the configuration and the manifest for one platform.
-    fn add_manifest(&mut self, archive: &Archive, time: DateTime<Utc>) -> Result<Value> {
+    fn add_manifest(
+        &mut self,
+        archive: &Archive,
+        time: DateTime<Utc>,
+        labels: &Value,
+    ) -> Result<Value> {
         let layer = archive::tar(&root(archive)?)?;
         let digest = format!("sha256:{}", sha256(&layer));
         let layer = self.add(LAYER, archive::gzip(&layer)?);
@@ -75,12 +107,7 @@ impl Blobs {
                 "User": "65532:65532",
                 "Env": ["PATH=/usr/local/bin:/usr/bin:/bin"],
                 "Entrypoint": ["/usr/local/bin/kubectl-maint"],
-                "Labels": {
-                    "org.opencontainers.image.title": "kubectl-maint",
-                    "org.opencontainers.image.version": VERSION,
-                    "org.opencontainers.image.licenses": "Apache-2.0",
-                    "org.opencontainers.image.source": env!("CARGO_PKG_REPOSITORY"),
-                },
+                "Labels": labels,
             },
             "rootfs": {"type": "layers", "diff_ids": [digest]},
             "history": [{"created": created, "created_by": "cargo xtask ship"}],
@@ -157,6 +184,13 @@ mod tests {
     }
 
     #[test]
+    fn an_image_names_its_commit_if_that_is_known() {
+        const REVISION: &str = "org.opencontainers.image.revision";
+        assert_eq!(labels(Some("0123abc".to_owned()))[REVISION], "0123abc");
+        assert_eq!(labels(None).get(REVISION), None);
+    }
+
+    #[test]
     fn an_image_has_the_program_of_each_linux_platform() {
         let files = image();
         let index = &json_of(&files, "index.json")["manifests"][0];
@@ -170,6 +204,10 @@ mod tests {
                 config["architecture"],
                 descriptor["platform"]["architecture"]
             );
+            let labels = config["config"]["Labels"].as_object().unwrap();
+            for name in ["description", "licenses", "source", "title", "version"] {
+                assert!(labels.contains_key(&format!("org.opencontainers.image.{name}")));
+            }
             let layer = archive::files(blob(&files, &manifest["layers"][0])).unwrap();
             let entrypoint = config["config"]["Entrypoint"][0].as_str().unwrap();
             let named = |path: &str| layer.iter().find(|file| file.name == path[1..]).unwrap();
