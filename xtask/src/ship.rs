@@ -57,9 +57,8 @@ impl Arguments {
         let test = InstallTest::new(self.require_smoke_tests);
         for package in [PLUGIN, LEASE_ELECT] {
             for platform in [Platform::LinuxAmd64, Platform::LinuxArm64] {
-                let program = package.program;
-                for package in packager.package(program, platform, &mut files)? {
-                    test.package(&package, program, platform)?;
+                for file in packager.package(&package, platform, &mut files)? {
+                    test.package(&file, package.program, platform)?;
                 }
             }
         }

@@ -122,7 +122,7 @@ impl Package {
     }
 
     /// The paths of the texts in the tree, in a fixed order. Directories are replaced by the program's files in them.
-    fn files(&self, root: &Path) -> Result<Vec<String>> {
+    pub(crate) fn files(&self, root: &Path) -> Result<Vec<String>> {
         let mut files = Vec::new();
         for &path in self.texts {
             if !root.join(path).is_dir() {

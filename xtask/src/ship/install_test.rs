@@ -172,7 +172,7 @@ impl Package for Rpm<'_> {
 }
 
 /// Fails if completions, the man page or the licenses of the program are missing in `shared`. zsh looks in either of two
-/// places, and licenses have another place in rpm packages.
+/// places, and images have no compressed man pages. Licenses have another place in rpm packages.
 fn check_shared(program: &str, shared: &Path) -> Result<()> {
     for places in [
         vec![format!("bash-completion/completions/{program}")],
@@ -181,7 +181,10 @@ fn check_shared(program: &str, shared: &Path) -> Result<()> {
             format!("zsh/vendor-completions/_{program}"),
             format!("zsh/site-functions/_{program}"),
         ],
-        vec![format!("man/man1/{program}.1")],
+        vec![
+            format!("man/man1/{program}.1.gz"),
+            format!("man/man1/{program}.1"),
+        ],
         vec![
             format!("doc/{program}/THIRD-PARTY-LICENSES"),
             format!("licenses/{program}/THIRD-PARTY-LICENSES"),
@@ -344,7 +347,7 @@ mod tests {
         "usr/share/bash-completion/completions/kubectl-maint",
         "usr/share/fish/vendor_completions.d/kubectl-maint.fish",
         "usr/share/zsh/site-functions/_kubectl-maint",
-        "usr/share/man/man1/kubectl-maint.1",
+        "usr/share/man/man1/kubectl-maint.1.gz",
         "usr/share/licenses/kubectl-maint/THIRD-PARTY-LICENSES",
     ];
 

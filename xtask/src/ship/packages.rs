@@ -6,11 +6,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
+use control_plane::target_dir;
 
 use super::tool;
 use crate::cargo::run;
 use crate::dist::platform::Platform;
-use crate::dist::{Files, licenses, program_path, root};
+use crate::dist::{Files, Package, archive, licenses, program_path, root};
 
 const NFPM: &str = "github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.0";
 
@@ -30,10 +31,12 @@ impl Packager {
     /// Packages a program that was built for this platform. Returns the paths of the packages.
     pub(super) fn package(
         &self,
-        program: &str,
+        package: &Package,
         platform: Platform,
         files: &mut Files,
     ) -> Result<Vec<PathBuf>> {
+        let program = package.program;
+        let man_pages = compressed_man_pages(package)?;
         let version = env!("CARGO_PKG_VERSION");
         let mut packages = Vec::new();
         for format in ["deb", "rpm"] {
@@ -48,6 +51,7 @@ impl Packager {
                 .env("ARCH", platform.arch())
                 .env("VERSION", version)
                 .env("PROGRAM", program_path(program, platform))
+                .env("MAN_PAGES", &man_pages)
                 .env("THIRD_PARTY_LICENSES", licenses::path())
                 .env("SOURCE_DATE_EPOCH", self.time.timestamp().to_string()))?;
             let content = fs::read(&path)?;
@@ -56,6 +60,23 @@ impl Packager {
         }
         Ok(packages)
     }
+}
+
+/// Writes the man pages as distributions have them, and returns their directory.
+fn compressed_man_pages(package: &Package) -> Result<PathBuf> {
+    let directory = target_dir().join("man-pages").join(package.program);
+    if directory.exists() {
+        fs::remove_dir_all(&directory)?;
+    }
+    fs::create_dir_all(&directory)?;
+    let root = root()?;
+    for path in package.files(&root)? {
+        if let Some(name) = path.strip_prefix("docs/man/") {
+            let page = archive::gzip(&fs::read(root.join(&path))?)?;
+            fs::write(directory.join(format!("{name}.gz")), page)?;
+        }
+    }
+    Ok(directory)
 }
 
 #[cfg(test)]
@@ -83,6 +104,7 @@ mod tests {
             let needed = [
                 "LICENSE".to_owned(),
                 "${THIRD_PARTY_LICENSES}".to_owned(),
+                "${MAN_PAGES}/*".to_owned(),
                 format!("completions/_{}", package.program),
                 format!("completions/{}.bash", package.program),
                 format!("completions/{}.fish", package.program),
@@ -90,7 +112,6 @@ mod tests {
             for text in needed {
                 assert!(sources.contains(&text.as_str()), "{text}");
             }
-            assert!(sources.iter().any(|source| source.starts_with("docs/man/")));
         }
     }
 }
