@@ -73,22 +73,12 @@ impl AlignedTable {
         }
     }
 
-    /// Leaves out the column at `index`. Call it before any rows are printed.
-    pub fn leave_out(&mut self, index: usize) {
-        self.columns.remove(index);
-        if let Some(row) = &mut self.typical {
-            row.remove(index);
-        }
-    }
-
-    /// Whether the terminal has room for `rows`. Once some are printed, later ones are cut.
+    /// Whether the terminal has room for `rows` as the first rows, and for later ones that look like the typical row.
     #[must_use]
     pub fn fits(&self, rows: impl IntoIterator<Item = Vec<String>>) -> bool {
         let headers = self.headers();
-        self.widths.is_some()
-            || self
-                .fitting(&needed(headers.into_iter().chain(rows)))
-                .is_some()
+        let all = headers.into_iter().chain(rows).chain(self.typical.clone());
+        self.fitting(&needed(all)).is_some()
     }
 
     /// The lines of some rows, after the headers if these are the first rows.
@@ -133,27 +123,51 @@ impl AlignedTable {
             .for_each(|row| widen(&mut with_typical, row));
         self.fitting(&with_typical)
             .or_else(|| self.fitting(&needed_now))
-            // The terminal wraps the rows.
-            .unwrap_or(needed_now)
+            .unwrap_or_else(|| self.too_wide(needed_now))
     }
 
-    /// The widths of later rows: those of the first, except that cells which are never cut may need more.
+    /// The widths if the terminal wraps the rows: it must not wrap all of them because one cell is long. A last column
+    /// pads no other row, so it is not cut.
+    fn too_wide(&self, needed: Vec<u16>) -> Vec<u16> {
+        let last = self.columns.len().saturating_sub(1);
+        let columns = self.columns.iter().zip(needed).enumerate();
+        columns
+            .map(|(index, (column, needed))| match column.least {
+                Some(least) if index < last => needed.min(least),
+                _ => needed,
+            })
+            .collect()
+    }
+
+    /// The widths of later rows: those of the first, except that cells which are never cut may need more, and that a last
+    /// column which may be cut has what is left of the terminal.
     fn later_widths(&self, first: &[u16], needed: &[u16]) -> Vec<u16> {
         let widths = self.columns.iter().zip(first).zip(needed);
-        widths
+        let mut widths: Vec<u16> = widths
             .map(|((column, &first), &needed)| match column.least {
                 Some(_) if self.fit.is_some() => first,
                 _ => first.max(needed),
             })
-            .collect()
+            .collect();
+        if let (Some(fit), Some(least), Some((last, others))) = (
+            self.fit,
+            self.columns.last().and_then(|it| it.least),
+            widths.split_last_mut(),
+        ) {
+            let left = as_width(fit.saturating_sub(whole(others) + GAP.len()));
+            *last = if left < least {
+                needed[others.len()]
+            } else {
+                left
+            };
+        }
+        widths
     }
 
     /// The widths if the terminal has room for them: the column that may be cut gets what the others leave.
     fn fitting(&self, needed: &[u16]) -> Option<Vec<u16>> {
         let mut widths = needed.to_vec();
-        let gaps = GAP.len() * widths.len().saturating_sub(1);
-        let whole = gaps + widths.iter().copied().map(usize::from).sum::<usize>();
-        let excess = whole.saturating_sub(self.fit.unwrap_or(usize::MAX));
+        let excess = whole(&widths).saturating_sub(self.fit.unwrap_or(usize::MAX));
         if excess > 0 {
             let mut columns = self.columns.iter().zip(&mut widths);
             let (least, width) =
@@ -180,6 +194,12 @@ where
         }
     }
     shown
+}
+
+/// The width of a row.
+fn whole(widths: &[u16]) -> usize {
+    let gaps = GAP.len() * widths.len().saturating_sub(1);
+    gaps + widths.iter().copied().map(usize::from).sum::<usize>()
 }
 
 /// The width that each column needs for these rows.
@@ -286,9 +306,33 @@ mod tests {
         assert_eq!(shown(Some(20)), "one   12…   abcdefgh");
         assert_eq!(
             shown(Some(19)),
-            "one   12345678   abcdefgh",
+            "one   12…   abcdefgh",
             "the terminal wraps it anyway"
         );
+    }
+
+    #[test]
+    fn a_long_cell_pads_no_other_row_of_a_terminal_that_is_too_narrow() {
+        let mut table = aligned(false, Some(12));
+        let long = row(["one", &"x".repeat(200), "abcdefgh"]);
+        assert_eq!(
+            table.rows([long, row(["1", "2", "3"])]),
+            ["one   xx…   abcdefgh", "1     2     3"]
+        );
+        let mut last = AlignedTable::new(
+            vec![
+                Column::uncut(""),
+                Column {
+                    least: Some(3),
+                    ..Column::uncut("")
+                },
+            ],
+            false,
+            Some(6),
+        );
+        let rows = [["one", "12345678"], ["1", "2"]];
+        let rows = rows.map(|cells| cells.map(ToOwned::to_owned).to_vec());
+        assert_eq!(last.rows(rows), ["one   12345678", "1     2"]);
     }
 
     #[test]
@@ -320,6 +364,24 @@ mod tests {
         assert_eq!(table.rows([named]), ["a-long-name   a long…   more"]);
         let short = row(["1", "2", "3"]);
         assert_eq!(table.rows([short]), ["1       2         3"]);
+    }
+
+    #[test]
+    fn a_last_column_that_may_be_cut_has_the_rest_of_the_terminal() {
+        let columns = [None, Some(3)].map(|least| Column {
+            least,
+            ..Column::uncut("")
+        });
+        let mut table = AlignedTable::new(columns.to_vec(), false, Some(16));
+        let mut shown = |name: &str| {
+            let row = vec![name.to_owned(), "a long word".to_owned()];
+            table.rows([row]).join("\n")
+        };
+        assert_eq!(shown("1"), "1   a long word");
+        assert_eq!(shown("1234"), "1234   a long w…");
+        assert_eq!(shown("1234567890"), "1234567890   a …");
+        assert_eq!(shown("12345678901"), "12345678901   a long word");
+        assert_eq!(shown("12"), "12   a long word", "{table:?}");
     }
 
     #[test]
