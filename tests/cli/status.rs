@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::support::Treatment::Refuse;
 use crate::support::{
-    Cluster, LEASES, Run, ago, in_memory, lists_of_whole_nodes, on_both, on_one, on_real, requests,
+    Cluster, LEASES, Run, ago, as_text, at_a_terminal, in_memory, lists_of_whole_nodes, on_both,
+    on_one, on_real, requests,
 };
 
 /// A lease of `holder`, taken so many seconds ago, for so many in all.
@@ -53,6 +54,32 @@ fn all_states(cluster: &Cluster, label: &str) {
         &reason("\u{1b}[31mred\nalert"),
         &held("\u{202e}mallory", 1805, 3600),
     );
+}
+
+#[test]
+fn a_terminal_of_80_columns_shows_why_nodes_with_long_names_are_locked() {
+    in_memory("gke-prod-default-pool", |cluster| {
+        let cordoned = json!({"unschedulable": true});
+        let node = cluster.node_with("1a2b3c4d-x5y6", &json!({}), &cordoned);
+        let others = (10..76).map(|n| cluster.node(&format!("1a2b3c4d-x5{n}")));
+        let others: Vec<String> = others.collect();
+        let reason = "kernel update, then a reboot; see the runbook";
+        let acquire = ["acquire", &node, "--holder=alice@example.com", "-m", reason];
+        cluster.maint(acquire).succeeds();
+        let shown = as_text(
+            &at_a_terminal(cluster.maint(["status", "--all"]))
+                .exp_eof()
+                .expect("it ends"),
+        );
+        for line in shown.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        let row = format!(
+            "{node}   Locked   Ready,SchedulingDisabled\r\n    alice@example.com   30m    {reason}\r\n"
+        );
+        assert!(shown.contains(&row), "{shown}");
+        assert!(others.iter().all(|other| shown.contains(other)), "{shown}");
+    });
 }
 
 #[test]

@@ -146,18 +146,18 @@ impl Column {
 
     /// The least useful width, for narrow terminals. Names and the health of nodes are never cut.
     fn least(self) -> Option<u16> {
-        (self == Self::Reason).then_some(6)
+        (self == Self::Reason).then_some(20)
     }
 
     /// A likely value of later rows, to make room for it.
     fn typical(self) -> &'static str {
         match self {
             Self::State => "Expired",
-            Self::Holder | Self::LastHolder => "alice@bastion.example",
+            Self::Holder | Self::LastHolder => "alice@example.com",
             Self::Reason | Self::LastReason => "new kernel, then the drivers",
             Self::Age => "3h25m",
             Self::Left => "30m ago",
-            Self::Status => "NotReady",
+            Self::Status => "Ready,SchedulingDisabled",
             Self::Acquired | Self::Renewed => "2006-01-02T15:04:05Z",
             Self::Node
             | Self::Heartbeat
@@ -185,36 +185,144 @@ pub(crate) struct Line {
 /// A table of nodes that can be printed in parts.
 #[derive(Debug)]
 pub(crate) struct Table {
-    shown: Shown,
-    aligned: AlignedTable,
+    cells: Cells,
+    /// From the widest to the narrowest. Once rows are printed, only theirs is left.
+    layouts: Vec<Layout>,
 }
 
-/// What is shown of each node.
+/// Where the columns are.
 #[derive(Debug)]
-struct Shown {
+struct Layout {
+    row: Columns,
+    /// In a second line of each row that has a value for one of them.
+    below: Option<Columns>,
+}
+
+/// Columns that are aligned with each other.
+#[derive(Debug)]
+struct Columns {
     columns: Vec<Column>,
+    aligned: AlignedTable,
+    /// Whether rows may come later.
+    is_followed: bool,
+}
+
+/// What the cells are made of.
+#[derive(Debug)]
+struct Cells {
     labels: Vec<String>,
     /// Whether names are left out that `-o wide` and `describe` have.
     is_brief: bool,
 }
 
-impl Shown {
+/// The columns in the second line of a row.
+const BELOW: [Column; 3] = [Column::Holder, Column::Left, Column::Reason];
+
+/// Before a second line.
+const INDENT: &str = "    ";
+
+impl Cells {
+    fn row(&self, columns: &[Column], view: &View<'_>, now: Now) -> Vec<String> {
+        let cells = columns.iter();
+        cells
+            .map(|column| column.cell(view, &self.labels, self.is_brief, now))
+            .collect()
+    }
+
     fn rows<'a>(
         &'a self,
+        columns: &'a [Column],
         views: &'a [View<'_>],
         now: Now,
     ) -> impl Iterator<Item = Vec<String>> + Clone + 'a {
-        views.iter().map(move |view| {
-            let cells = self.columns.iter();
-            cells
-                .map(|column| column.cell(view, &self.labels, self.is_brief, now))
-                .collect()
-        })
+        views.iter().map(move |view| self.row(columns, view, now))
+    }
+}
+
+impl Columns {
+    fn new(columns: Vec<Column>, labels: &[String], headers: bool, fit: Option<usize>) -> Self {
+        let as_columns = columns.iter().map(|column| table::Column {
+            header: column.header(labels),
+            least: column.least(),
+        });
+        Self {
+            aligned: AlignedTable::new(as_columns.collect(), headers, fit),
+            columns,
+            is_followed: false,
+        }
+    }
+
+    fn for_rows_to_come(self) -> Self {
+        let columns = self.columns.iter();
+        let typical = columns.map(|column| column.typical().to_owned());
+        Self {
+            aligned: self.aligned.with_typical(typical.collect()),
+            is_followed: true,
+            ..self
+        }
+    }
+
+    fn fit(&self, cells: &Cells, views: &[View<'_>], now: Now) -> bool {
+        self.aligned.fits(cells.rows(&self.columns, views, now))
+    }
+
+    /// The headers, if these are the first rows, and a line for each row.
+    fn lines(&mut self, cells: &Cells, views: &[View<'_>], now: Now) -> Lines {
+        let rows = cells.rows(&self.columns, views, now);
+        let mut lines = self.aligned.rows(rows).into_iter();
+        let headers = (lines.len() > views.len()).then(|| lines.next());
+        (headers.flatten(), lines.collect())
+    }
+}
+
+/// The headers, if there are any, and the lines of rows.
+type Lines = (Option<String>, Vec<String>);
+
+impl Layout {
+    fn for_rows_to_come(self) -> Self {
+        Self {
+            row: self.row.for_rows_to_come(),
+            below: self.below.map(Columns::for_rows_to_come),
+        }
+    }
+
+    fn lines(&mut self, cells: &Cells, views: &[View<'_>], now: Now) -> Lines {
+        let rows = self.row.lines(cells, views, now);
+        let Some(below) = &mut self.below else {
+            return rows;
+        };
+        let has_more = |view: &View<'_>| {
+            let row = cells.row(&BELOW, view, now);
+            row.iter().any(|cell| *cell != none())
+        };
+        let more: Vec<View<'_>> = views.iter().copied().filter(has_more).collect();
+        if more.is_empty() && !below.is_followed {
+            return rows;
+        }
+        let (headers_below, lines_below) = below.lines(cells, &more, now);
+        let mut lines_below = lines_below.into_iter();
+        let (headers, lines) = rows;
+        let lines = lines.into_iter().zip(views);
+        let lines = lines.map(|(line, view)| match has_more(view) {
+            true => with_second(line, lines_below.next()),
+            false => line,
+        });
+        let headers = headers.map(|headers| with_second(headers, headers_below));
+        (headers, lines.collect())
+    }
+}
+
+fn with_second(first: String, second: Option<String>) -> String {
+    match second {
+        Some(second) => format!("{first}\n{INDENT}{second}"),
+        None => first,
     }
 }
 
 impl Table {
     /// With `wide`, more columns; a column for each of `labels`. `fit` is the width of the terminal, if the output is one.
+    ///
+    /// If a terminal is too narrow for the rows, the ages are left out. If it still is, the rows have a second line.
     pub(crate) fn new(wide: bool, labels: &[String], headers: bool, fit: Option<usize>) -> Self {
         let mut columns = vec![
             Column::Node,
@@ -238,51 +346,68 @@ impl Table {
             ]);
         }
         columns.extend((0..labels.len()).map(Column::Label));
-        let as_columns = columns.iter().map(|column| table::Column {
-            header: column.header(labels),
-            least: column.least(),
-        });
         // A wide table is whole, as kubectl's is.
         let fit = fit.filter(|_| !wide);
+        let without = |left_out: &[Column]| {
+            let mut columns = columns.clone();
+            columns.retain(|column| !left_out.contains(column));
+            Columns::new(columns, labels, headers, fit)
+        };
+        let ages = [Column::Age];
+        let mut layouts = vec![Layout {
+            row: without(&[]),
+            below: None,
+        }];
+        if let Some(fit) = fit {
+            layouts.push(Layout {
+                row: without(&ages),
+                below: None,
+            });
+            let fit = fit.saturating_sub(INDENT.len());
+            layouts.push(Layout {
+                row: without(&[&ages[..], &BELOW].concat()),
+                below: Some(Columns::new(BELOW.to_vec(), labels, headers, Some(fit))),
+            });
+        }
         Self {
-            aligned: AlignedTable::new(as_columns.collect(), headers, fit),
-            shown: Shown {
-                columns,
+            cells: Cells {
                 labels: labels.to_vec(),
                 is_brief: fit.is_some(),
             },
+            layouts,
         }
     }
 
     /// Makes room for later rows.
     pub(crate) fn for_rows_to_come(self) -> Self {
-        let columns = self.shown.columns.iter();
-        let typical = columns.map(|column| column.typical().to_owned());
-        let aligned = self.aligned.with_typical(typical.collect());
-        Self { aligned, ..self }
+        let layouts = self.layouts.into_iter().map(Layout::for_rows_to_come);
+        Self {
+            layouts: layouts.collect(),
+            ..self
+        }
     }
 
-    /// Some rows, after the headers if these are the first rows. If a terminal is too narrow for those, the ages are left out.
+    /// Some rows, after the headers if these are the first rows.
     pub(crate) fn rows(&mut self, views: &[View<'_>], now: Now) -> Rows {
-        let Self { shown, aligned } = self;
-        if let Some(age) = shown.columns.iter().position(|&it| it == Column::Age)
-            && shown.is_brief
-            && !aligned.fits(shown.rows(views, now))
-        {
-            shown.columns.remove(age);
-            aligned.leave_out(age);
+        let Self { cells, layouts } = self;
+        let fits = |layout: &Layout| layout.row.fit(cells, views, now);
+        let last = layouts.len() - 1;
+        let chosen = layouts.iter().position(fits).unwrap_or(last);
+        layouts.swap(0, chosen);
+        layouts.truncate(1);
+        let (headers, lines) = layouts[0].lines(cells, views, now);
+        let headers = headers.into_iter().map(|text| Line {
+            text,
+            is_alarming: false,
+        });
+        let columns = &layouts[0].row.columns;
+        let lines = lines.into_iter().zip(views).map(|(text, view)| Line {
+            text,
+            is_alarming: columns.iter().any(|column| column.alarms(view)),
+        });
+        Rows {
+            lines: headers.chain(lines).collect(),
         }
-        let lines = aligned.rows(shown.rows(views, now)).into_iter();
-        let mut lines: Vec<Line> = lines
-            .map(|text| Line {
-                text,
-                is_alarming: false,
-            })
-            .collect();
-        for (line, view) in lines.iter_mut().rev().zip(views.iter().rev()) {
-            line.is_alarming = shown.columns.iter().any(|column| column.alarms(view));
-        }
-        Rows { lines }
     }
 }
 

@@ -227,8 +227,16 @@ async fn held_by(holder: &str, reason: &str) -> HashMap<String, NodeLease> {
 
 const LONG: &str = "new kernel, then the drivers, then a look at the disks";
 
+/// The width of the widest line.
+fn width(text: &str) -> usize {
+    text.lines()
+        .map(UnicodeWidthStr::width)
+        .max()
+        .unwrap_or_default()
+}
+
 #[tokio::test]
-async fn a_terminal_shortens_reasons_only_if_that_is_enough() {
+async fn a_narrow_terminal_keeps_reasons_readable() {
     let ready = row("Ready");
     let mut leases = held_by("alice@bastion.example", LONG).await;
     let at = |leases: &HashMap<String, NodeLease>, fit| {
@@ -241,24 +249,26 @@ async fn a_terminal_shortens_reasons_only_if_that_is_enough() {
     NODE       STATE    HOLDER                  REASON                   AGE   LEFT   STATUS
     worker-1   Locked   alice@bastion.example   new kernel, then the …   30m   60s    Ready
     ");
-    assert_snapshot!(at(&leases, Some(72)), @"
-    NODE       STATE    HOLDER                  REASON   AGE   LEFT   STATUS
-    worker-1   Locked   alice@bastion.example   new k…   30m   60s    Ready
+    assert_snapshot!(at(&leases, Some(81)), @"
+    NODE       STATE    HOLDER                  REASON                  LEFT   STATUS
+    worker-1   Locked   alice@bastion.example   new kernel, then the…   60s    Ready
     ");
-    assert_snapshot!(at(&leases, Some(66)), @"
-    NODE       STATE    HOLDER                  REASON   LEFT   STATUS
-    worker-1   Locked   alice@bastion.example   new k…   60s    Ready
+    assert_snapshot!(at(&leases, Some(72)), @"
+    NODE       STATE    STATUS
+        HOLDER                  LEFT   REASON
+    worker-1   Locked   Ready
+        alice@bastion.example   60s    new kernel, then the drivers, then a…
     ");
     assert_snapshot!(at(&leases, Some(50)), @"
-    NODE       STATE    HOLDER                  REASON                                                   LEFT   STATUS
-    worker-1   Locked   alice@bastion.example   new kernel, then the drivers, then a look at the disks   60s    Ready
+    NODE       STATE    STATUS
+        HOLDER                  LEFT   REASON
+    worker-1   Locked   Ready
+        alice@bastion.example   60s    new kernel, then the drivers, then a look at the disks
     ");
-    for fit in 66..100 {
-        let widest = at(&leases, Some(fit))
-            .lines()
-            .map(UnicodeWidthStr::width)
-            .max();
-        assert!(widest <= Some(fit), "{widest:?} in {fit}");
+    for fit in 61..100 {
+        let text = at(&leases, Some(fit));
+        assert!(width(&text) <= fit, "{fit}:\n{text}");
+        assert!(text.contains("new kernel, then th"), "{fit}:\n{text}");
     }
     leases = held_by("alice@bastion", "新しいカーネルと新しいドライバー").await;
     assert_snapshot!(at(&leases, Some(80)), @"
@@ -272,6 +282,83 @@ async fn a_terminal_shortens_reasons_only_if_that_is_enough() {
             "names are never cut"
         );
     }
+}
+
+const GKE: &str = "gke-prod-default-pool-1a2b3c4d-x5y6";
+const EKS: &str = "ip-10-0-12-34.eu-central-1.compute.internal";
+
+#[tokio::test]
+async fn names_and_reasons_of_clouds_fit_80_columns() {
+    let (ready, cordoned) = (row("Ready"), row("Ready,SchedulingDisabled"));
+    let reason = "kernel update, then a reboot; see the runbook";
+    let held = held_by("alice@example.com", reason).await;
+    let no_leases = HashMap::new();
+    let mut shown = Vec::new();
+    for name in ["worker-1", GKE, EKS] {
+        let free = View {
+            node: "worker-2",
+            ..views(&no_leases, &ready)[0]
+        };
+        let locked = View {
+            node: name,
+            row: &cordoned,
+            ..views(&held, &ready)[1]
+        };
+        let pool: Vec<String> = (1..=65)
+            .map(|n| format!("{}{n:02}", &name[..name.len() - 2]))
+            .collect();
+        let pool = pool.iter().map(|node| View { node, ..free });
+        let views: Vec<View<'_>> = [free, locked].into_iter().chain(pool).collect();
+        let text = Table::new(false, &[], true, Some(80))
+            .rows(&views, noon())
+            .text();
+        assert!(width(&text) <= 80, "{text}");
+        assert!(
+            text.contains(name) && text.contains(&reason[..20]),
+            "{text}"
+        );
+        let lines: Vec<&str> = text.lines().take(6).collect();
+        shown.push(lines.join("\n"));
+    }
+    assert_snapshot!(shown.join("\n\n"), @"
+    NODE       STATE    STATUS
+        HOLDER              LEFT   REASON
+    worker-2   Free     Ready
+    worker-1   Locked   Ready,SchedulingDisabled
+        alice@example.com   60s    kernel update, then a reboot; see the runbook
+    worker01   Free     Ready
+
+    NODE                                  STATE    STATUS
+        HOLDER              LEFT   REASON
+    worker-2                              Free     Ready
+    gke-prod-default-pool-1a2b3c4d-x5y6   Locked   Ready,SchedulingDisabled
+        alice@example.com   60s    kernel update, then a reboot; see the runbook
+    gke-prod-default-pool-1a2b3c4d-x501   Free     Ready
+
+    NODE                                          STATE    STATUS
+        HOLDER              LEFT   REASON
+    worker-2                                      Free     Ready
+    ip-10-0-12-34.eu-central-1.compute.internal   Locked   Ready,SchedulingDisabled
+        alice@example.com   60s    kernel update, then a reboot; see the runbook
+    ip-10-0-12-34.eu-central-1.compute.intern01   Free     Ready
+    ");
+}
+
+#[tokio::test]
+async fn a_long_holder_pads_no_row_without_one() {
+    let ready = row("Ready");
+    let holder = "system:serviceaccount:kube-system:node-maintenance-controller";
+    let leases = held_by(holder, LONG).await;
+    let text = Table::new(false, &[], true, Some(80))
+        .rows(&views(&leases, &ready), noon())
+        .text();
+    assert_snapshot!(text, @"
+    NODE       STATE    STATUS
+        HOLDER                                                          LEFT   REASON
+    a-free     Free     Ready
+    worker-1   Locked   Ready
+        system:serviceaccount:kube-system:node-maintenance-controller   60s    new kernel, then the drivers, then a look at the disks
+    ");
 }
 
 #[tokio::test]
@@ -337,17 +424,25 @@ async fn rows_that_come_later_stand_under_the_same_headers() {
     for view in &mut views {
         view.node = "worker-1";
     }
-    let status = |line: &str| {
-        let index = line.find("STATUS").or_else(|| line.find("Ready"))?;
+    let column = |line: &str, cells: &[&str]| {
+        let index = cells.iter().find_map(|cell| line.find(cell))?;
         Some(line[..index].width())
     };
     for fit in [None, Some(80), Some(200)] {
         let mut table = Table::new(false, &[], true, fit).for_rows_to_come();
         let first = table.rows(&views[..1], noon()).text();
         let later = table.rows(&views[1..4], noon()).text();
-        assert_eq!(later.lines().count(), 3, "no headers again");
-        let columns: Vec<_> = first.lines().chain(later.lines()).map(status).collect();
-        assert_eq!(columns, vec![columns[0]; 5], "{first}\n{later}");
+        assert!(!later.contains("NODE"), "no headers again:\n{later}");
+        let all = format!("{first}\n{later}");
+        for (cells, count) in [
+            (&["STATUS", "Ready"][..], 5),
+            (&["HOLDER", "alice@", "bob@", "carol@"], 4),
+            (&["LEFT", "15m", "12m ago", "2h"], 4),
+        ] {
+            let columns = all.lines().filter_map(|line| column(line, cells));
+            let columns: Vec<usize> = columns.collect();
+            assert_eq!(columns, vec![columns[0]; count], "{cells:?}:\n{all}");
+        }
     }
 }
 
@@ -377,18 +472,21 @@ async fn at_80(held: bool) -> [String; 2] {
 }
 
 #[tokio::test]
-async fn without_the_age_a_long_row_fits_and_following_makes_room_for_a_reason() {
+async fn a_long_row_has_a_second_line_and_following_makes_room_for_one() {
     let [once, _] = at_80(true).await;
     assert_snapshot!(once, @"
-    NODE              STATE    HOLDER          REASON       LEFT   STATUS
-    control-plane-1   Free     -               -            -      Ready
-    worker-1          Locked   alice@bastion   new kernel   60s    Ready,SchedulingDisabled
+    NODE              STATE    STATUS
+        HOLDER          LEFT   REASON
+    control-plane-1   Free     Ready
+    worker-1          Locked   Ready,SchedulingDisabled
+        alice@bastion   60s    new kernel
     ");
     let [once, followed] = at_80(false).await;
     assert_snapshot!(followed, @"
-    NODE              STATE   HOLDER   REASON   LEFT   STATUS
-    control-plane-1   Free    -        -        -      Ready
-    worker-1          Free    -        -        -      Ready,SchedulingDisabled
+    NODE              STATE     STATUS
+        HOLDER              LEFT      REASON
+    control-plane-1   Free      Ready
+    worker-1          Free      Ready,SchedulingDisabled
     ");
     assert_snapshot!(once, @"
     NODE              STATE   HOLDER   REASON   LEFT   STATUS
@@ -402,15 +500,25 @@ async fn a_row_that_comes_later_is_cut_to_the_terminal() {
     let free = HashMap::new();
     let held = held_by("alice@bastion.example", LONG).await;
     let ready = row("Ready");
-    let mut table = Table::new(false, &[], true, Some(84)).for_rows_to_come();
     let mut before = views(&free, &ready);
     before[0].node = "worker-1";
-    let first = table.rows(&before, noon()).text();
-    let later = table.rows(&views(&held, &ready)[1..], noon()).text();
-    assert_snapshot!(format!("{first}\n{later}"), @"
-    NODE       STATE     HOLDER                  REASON       AGE     LEFT      STATUS
-    worker-1   Free      -                       -            -       -         Ready
-    worker-1   Locked    alice@bastion.example   new kerne…   30m     60s       Ready
+    let followed = |fit| {
+        let mut table = Table::new(false, &[], true, Some(fit)).for_rows_to_come();
+        let first = table.rows(&before, noon()).text();
+        let later = table.rows(&views(&held, &ready)[1..], noon()).text();
+        format!("{first}\n{later}")
+    };
+    assert_snapshot!(followed(110), @"
+    NODE       STATE     HOLDER              REASON                     AGE     LEFT      STATUS
+    worker-1   Free      -                   -                          -       -         Ready
+    worker-1   Locked    alice@bastion.example   new kernel, then the dr…   30m     60s       Ready
+    ");
+    assert_snapshot!(followed(80), @"
+    NODE       STATE     STATUS
+        HOLDER              LEFT      REASON
+    worker-1   Free      Ready
+    worker-1   Locked    Ready
+        alice@bastion.example   60s       new kernel, then the drivers, then a look…
     ");
 }
 
