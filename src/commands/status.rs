@@ -2,7 +2,7 @@
 
 mod pods;
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::time::Duration;
 
 use clap::Args;
@@ -18,7 +18,7 @@ use crate::error::{Failure, InvalidValue};
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::item::{Item, NodeList};
-use crate::output::print;
+use crate::output::print::Changes;
 use crate::output::status::{Table, View};
 use crate::run::interruption::or_interrupted;
 use crate::run::nodes::filter::NodeFilter;
@@ -206,7 +206,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
     let report = StatusRun {
         session: &session,
         format,
-        of_next_change: Cell::new(format),
+        changes: RefCell::new(Changes::new(format, filter.selection.is_single())),
         filter,
     };
     if args.watch {
@@ -220,8 +220,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
 struct StatusRun<'a> {
     session: &'a Session<'a>,
     format: Format,
-    /// In a watch, only the first result has headers.
-    of_next_change: Cell<Format>,
+    changes: RefCell<Changes>,
     filter: NodeFilter,
 }
 
@@ -232,10 +231,6 @@ impl StatusRun<'_> {
             self.format,
             Format::Wide | Format::Json | Format::Yaml | Format::Template(..)
         )
-    }
-
-    fn is_single(&self) -> bool {
-        matches!(&self.filter.selection, Selection::Named(names) if names.len() == 1)
     }
 
     fn table(&self, args: &StatusArgs) -> Table {
@@ -277,7 +272,8 @@ impl StatusRun<'_> {
         let failed = self.report_unknown(&snapshot, &problems);
         if !self.format.is_for_people() {
             let items = nodes.iter().map(|node| snapshot.item(node, now));
-            let list = NodeList::new(items.chain(failed).collect()).single(self.is_single());
+            let list = NodeList::new(items.chain(failed).collect())
+                .single(self.filter.selection.is_single());
             terminal.print(&list, self.format)?;
         }
         if self.format == Format::LockId {
@@ -290,7 +286,7 @@ impl StatusRun<'_> {
         }
         let left_out = filter.left_out(&snapshot, now);
         if self.format.is_for_people()
-            && !self.is_single()
+            && !self.filter.selection.is_single()
             && !(views.is_empty() && left_out.nodes == 0)
         {
             let states: Vec<_> = views
@@ -323,7 +319,7 @@ impl StatusRun<'_> {
         self.report_unlisted(follower.snapshot());
         let problems = Problems::new(session);
         for failed in self.report_unknown(follower.snapshot(), &problems) {
-            self.print_change(&failed)?;
+            self.print_change(failed)?;
         }
         if left_out.nodes > 0 {
             session.terminal.remark(left_out.words(items.len()));
@@ -351,22 +347,16 @@ impl StatusRun<'_> {
             terminal.rows(&table.rows(&views, now));
         } else {
             for item in items {
-                self.print_change(&snapshot.item(&item.node, now))?;
+                self.print_change(snapshot.item(&item.node, now))?;
             }
         }
         Ok(terminal.is_read())
     }
 
     /// Prints a node of a watch, for programs.
-    fn print_change(&self, item: &Item) -> Result<(), Failure> {
-        let format = self.of_next_change.replace(self.format.with_headers(false));
-        if let Some(text) = print::data(item, format)? {
-            let before = match self.format {
-                Format::Yaml => "---\n",
-                _ => "",
-            };
-            let terminal = self.session.terminal;
-            terminal.data(format_args!("{before}{text}"));
+    fn print_change(&self, item: Item) -> Result<(), Failure> {
+        if let Some(text) = self.changes.borrow_mut().next(item)? {
+            self.session.terminal.data(text);
         }
         Ok(())
     }

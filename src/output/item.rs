@@ -10,7 +10,7 @@ use pod_safety::node_health::Health;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::data::{ApiVersion, Data, List, ListEntry, Term, Time, kind};
+use super::data::{ApiVersion, List, ListEntry, Term, Time, kind};
 use super::fencing::{FencingRecord, RunningHook};
 use super::item_error::ItemError;
 use super::other_tool::OtherTool;
@@ -328,17 +328,5 @@ impl ListEntry for Item {
     fn lock_id(&self) -> Option<(&str, &str)> {
         let id = self.lock_id.as_deref().filter(|_| self.error.is_none())?;
         Some((&self.node, id))
-    }
-}
-
-/// One change of a watch.
-impl Data for Item {
-    fn names(&self) -> Vec<String> {
-        self.name().into_iter().collect()
-    }
-
-    fn lock_ids(&self) -> Vec<String> {
-        let id = self.lock_id();
-        id.map(|(_, id)| id.to_owned()).into_iter().collect()
     }
 }

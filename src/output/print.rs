@@ -6,6 +6,7 @@ use serde::Serialize;
 use text_layout::table::{AlignedTable, Column};
 
 use super::data::Data;
+use super::item::{Item, NodeList};
 use crate::output::format::Format;
 use crate::text::{escape, is_unprintable};
 use crate::words::failure::UNPRINTABLE;
@@ -22,11 +23,46 @@ pub(crate) fn data(data: &impl Data, format: Format) -> anyhow::Result<Option<St
         Format::LockId => lines(data.lock_ids()),
         Format::Json => Some(json(data)?),
         Format::Yaml => Some(yaml(data)?),
-        Format::Template(template, headers) => self::template(template, headers, data)?,
+        Format::Template(template, headers) => self::template(template, headers, data, &mut None)?,
     })
 }
 
-/// `data` in a template of the caller's; `None` if that gives no text.
+/// The changes of a watch, for programs.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    format: Format,
+    /// Whether exactly one node was named.
+    single: bool,
+    /// The table of custom columns, after its first row.
+    table: Option<AlignedTable>,
+}
+
+impl Changes {
+    pub(crate) fn new(format: Format, single: bool) -> Self {
+        Self {
+            format,
+            single,
+            table: None,
+        }
+    }
+
+    /// The text of the next change; `None` if there is nothing to print.
+    ///
+    /// # Errors
+    /// If it can't be serialized.
+    pub(crate) fn next(&mut self, item: Item) -> anyhow::Result<Option<String>> {
+        match self.format {
+            Format::Json => json(&item).map(Some),
+            Format::Yaml => Ok(Some(format!("---\n{}", yaml(&item)?))),
+            Format::Template(template, headers) => {
+                self::template(template, headers, &item, &mut self.table)
+            }
+            format => data(&NodeList::new(vec![item]).single(self.single), format),
+        }
+    }
+}
+
+/// `data` in a template of the caller's; `None` if that gives no text. Rows are added to `table` if there is one.
 ///
 /// # Errors
 /// If it can't be serialized.
@@ -34,15 +70,15 @@ fn template(
     template: &Template,
     headers: bool,
     data: &impl Serialize,
+    table: &mut Option<AlignedTable>,
 ) -> anyhow::Result<Option<String>> {
     let data = serde_json::to_value(data).context(UNPRINTABLE)?;
     let text = match template.apply(&data, escape) {
         Rendered::Text(text) => text,
         Rendered::Table { headers: of, rows } => {
             let columns = of.into_iter().map(Column::uncut).collect();
-            AlignedTable::new(columns, headers, None)
-                .rows(rows.iter().cloned())
-                .join("\n")
+            let table = table.get_or_insert_with(|| AlignedTable::new(columns, headers, None));
+            table.rows(rows.iter().cloned()).join("\n")
         }
     };
     Ok(Some(text).filter(|text| !text.is_empty()))

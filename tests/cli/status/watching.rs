@@ -203,6 +203,47 @@ fn a_watch_ends_when_nobody_reads_it() {
 }
 
 #[test]
+fn a_watch_names_the_node_of_each_lock_id_unless_it_has_one_node() {
+    in_memory("status-watch-ids", |cluster| {
+        let nodes = ["n-1", "n-7"].map(|node| cluster.node(node));
+        for node in &nodes {
+            cluster.maint(["acquire", node]).succeeds();
+        }
+        let [one, two] = &nodes;
+        let first = |nodes: &[&str]| {
+            let status = [&["status"], nodes, &["-o", "lock-id"]].concat();
+            let once = cluster.maint(&status).succeeds().stdout;
+            let mut watch = Watch::start(cluster, &[&status[..], &["-w"]].concat());
+            let lines: Vec<String> = nodes.iter().map(|_| watch.line()).collect();
+            assert_eq!(once.lines().collect::<Vec<_>>(), lines);
+            lines.concat()
+        };
+        assert!(first(&[one, two]).starts_with(&format!("{one} ")));
+        assert!(!first(&[one]).contains(&**one));
+    });
+}
+
+#[test]
+fn custom_columns_of_a_watch_are_aligned() {
+    in_memory("status-watch-columns", |cluster| {
+        let node = cluster.node("worker-1");
+        let columns = "custom-columns=N:.node,S:.state,H:.holder";
+        let mut watch = Watch::start(cluster, &["status", &node, "-w", "-o", columns]);
+        let column = |line: &str, cell: &str| {
+            let index = line.find(cell);
+            index.unwrap_or_else(|| panic!("no {cell} in {line}"))
+        };
+        let headers = watch.line();
+        let first = watch.line();
+        assert_eq!(column(&first, "<none>"), column(&headers, "H"));
+        cluster.maint(["acquire", &node]).succeeds();
+        assert_eq!(column(&watch.line(), "Locked"), column(&headers, "S"));
+        cluster.maint(["release", &node]).succeeds();
+        assert_eq!(column(&watch.line(), "<none>"), column(&headers, "H"));
+    });
+}
+
+#[test]
 fn a_watch_in_json_has_a_document_for_each_change() {
     on_one("status-watch-json", |cluster| {
         let node = cluster.node("worker-1");
