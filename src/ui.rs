@@ -347,16 +347,16 @@ impl Terminal {
     }
 
     /// Shows `line`, or as much of it as fits, in place of the last one.
-    pub(crate) fn live(&self, line: String) {
+    pub(crate) fn live(&self, line: &str) {
         if self.shows_live() {
-            live::draw("{wide_msg}", line, 0, None);
+            live::draw(line, 0, None);
         }
     }
 
     /// The same after a bar that shows how much is `done` of `all`.
-    pub(crate) fn live_count(&self, done: usize, all: usize, line: String) {
+    pub(crate) fn live_count(&self, done: usize, all: usize, line: &str) {
         if self.shows_live() {
-            live::draw("[{bar:20}] {wide_msg}", line, done, Some(all));
+            live::draw(line, done, Some(all));
         }
     }
 

@@ -19,7 +19,7 @@ pub(crate) async fn show_elapsed<T>(
     let show = async {
         loop {
             tokio::time::sleep(PERIOD).await;
-            terminal.live(with_elapsed(line, start.elapsed()));
+            terminal.live(&with_elapsed(line, start.elapsed()));
         }
     };
     let done = tokio::select! {

@@ -59,7 +59,7 @@ impl<'a> NodeProgress<'a> {
             self.shown.set(Instant::now());
             let line = waiting::count(self.verb, set, failed);
             let finished = set.taken + failed;
-            self.terminal.live_count(finished, set.all, line);
+            self.terminal.live_count(finished, set.all, &line);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+use text_layout::cut;
 
 /// The width if that of the terminal is unknown.
 const USUAL_WIDTH: u16 = 80;
@@ -14,11 +15,20 @@ const FREE: u16 = 3;
 /// The line that is shown on this process's terminal.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Shows `line` after `template`, or as much of it as fits, in place of the last one.
-pub(super) fn draw(template: &str, line: String, done: usize, all: Option<usize>) {
-    let Ok(style) = ProgressStyle::with_template(template) else {
+/// Before the line, if a count is known.
+const BAR: &str = "[{bar:20}] ";
+
+/// Its columns.
+const BAR_WIDTH: usize = 23;
+
+/// Shows `line`, or as much of it as fits, in place of the last one; after a bar if it is known how many there are in `all`.
+pub(super) fn draw(line: &str, done: usize, all: Option<usize>) {
+    let (bar, bar_width) = all.map_or(("", 0), |_| (BAR, BAR_WIDTH));
+    let Ok(style) = ProgressStyle::with_template(&format!("{bar}{{wide_msg}}")) else {
         return;
     };
+    let width = usize::from(Stderr.width()).saturating_sub(bar_width);
+    let line = cut(line, width).into_owned();
     let mut shown = shown();
     let bar = shown.get_or_insert_with(|| {
         let all = all.map(|all| all as u64);

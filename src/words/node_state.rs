@@ -1,6 +1,9 @@
 //! The states of awaited nodes, in words.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use maintenance_lease::protocol::{Now, Refusal, State, identity};
 use maintenance_lease::{Blocked, NodeLease, Refused};
@@ -12,6 +15,9 @@ use crate::error::lock_state::LockState;
 
 /// The most nodes that are listed one by one.
 const MOST: usize = 10;
+
+/// The most holders that are named in one line.
+const MOST_HOLDERS: usize = 3;
 
 /// The state of a node: free, or who holds it, why, since when and until when.
 pub(crate) fn line(node: &str, lease: Option<&NodeLease>, now: Now) -> String {
@@ -122,8 +128,12 @@ impl AwaitedNodes<'_> {
         )
     }
 
-    /// How many there are.
-    pub(crate) fn count(&self) -> String {
+    /// How many there are, and who holds them.
+    pub(crate) fn count(&self, now: Now) -> String {
+        format!("{}{}", self.number(), self.holders(now))
+    }
+
+    fn number(&self) -> String {
         format!(
             "waiting for {} of {} nodes to be {}",
             self.nodes.len(),
@@ -132,19 +142,52 @@ impl AwaitedNodes<'_> {
         )
     }
 
-    /// The same in one line. `refused` tells why an acquisition of the only node would be refused.
-    pub(crate) fn short(&self, refused: Option<Refused>, now: Now) -> String {
+    /// Who holds them, first who holds the most.
+    fn holders(&self, now: Now) -> String {
+        let leases = self.nodes.iter().filter_map(|(_, lease)| *lease);
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for lease in leases.filter(|lease| lease.state(now) != State::Free) {
+            *counts.entry(person(lease)).or_default() += 1;
+        }
+        let mut holders: Vec<(String, usize)> = counts.into_iter().collect();
+        holders.sort_by_key(|&(_, count)| Reverse(count));
+        let more = match holders.len().saturating_sub(MOST_HOLDERS) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let holders: Vec<String> = holders
+            .into_iter()
+            .take(MOST_HOLDERS)
+            .map(|(holder, count)| match count == self.nodes.len() {
+                true => holder,
+                false => format!("{holder} ({count})"),
+            })
+            .collect();
+        match holders.is_empty() {
+            true => String::new(),
+            false => format!(": held by {}{more}", holders.join(", ")),
+        }
+    }
+
+    /// The same in one line. `refused` tells why an acquisition of the only node would be refused, and `left` how long the
+    /// wait may still last.
+    pub(crate) fn short(
+        &self,
+        refused: Option<Refused>,
+        left: Option<Duration>,
+        now: Now,
+    ) -> String {
+        let limit = left.map(|left| waiting::time_limit(left, now));
+        let limit = limit.unwrap_or_default();
         match (&self.nodes[..], refused) {
             (&[(_, lease)], Some(refused)) if ends_without_acquire(refused.refusal) => {
                 let earliest = lease.and_then(NodeLease::takeover);
                 let blocked = Blocked { refused, earliest };
-                waiting::short(&blocked, SetWait { taken: 0, all: 1 }, now)
+                let line = waiting::short(&blocked, SetWait { taken: 0, all: 1 }, now);
+                format!("{line}{limit}")
             }
             (&[(node, lease)], _) => self.line_of(node, lease, now),
-            _ => {
-                let names: Vec<&str> = self.nodes.iter().map(|(node, _)| *node).collect();
-                format!("{}: {}", self.count(), names.join(", "))
-            }
+            _ => format!("{}{limit}{}", self.number(), self.holders(now)),
         }
     }
 }

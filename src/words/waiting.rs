@@ -67,6 +67,12 @@ pub(crate) fn short(blocked: &Blocked, set: SetWait, now: Now) -> String {
     format!("waiting{whom}{}: {when}", progress(set))
 }
 
+/// How long a wait may still last, after what it waits for.
+pub(crate) fn time_limit(left: Duration, now: Now) -> String {
+    let end = now.earliest + Span::from(left);
+    format!(" (times out in {})", countdown(end, now.earliest))
+}
+
 /// When the node will be free; `at` puts the end of its lock into words.
 fn when(blocked: &Blocked, now: Now, at: impl FnOnce(Instant) -> String) -> String {
     match blocked.earliest {

@@ -5,7 +5,9 @@ use serde_json::json;
 
 use crate::acquire_wait::{about_to_expire, bob, held_by_bob};
 use crate::support::Treatment::Keep;
-use crate::support::{Cluster, LEASES, holder_of, in_memory, on_both, on_one};
+use crate::support::{
+    Cluster, LEASES, as_text, at_a_terminal, holder_of, in_memory, on_both, on_one,
+};
 
 fn free(cluster: &Cluster, short: &str) -> String {
     let node = cluster.node(short);
@@ -140,6 +142,58 @@ fn a_server_that_does_not_answer_is_waited_for_no_longer() {
         error: timed out after 1s: the API server did not answer
         -- exit code 4
         ");
+    });
+}
+
+#[test]
+fn many_nodes_are_awaited_by_their_holders() {
+    in_memory("for-holders", |cluster| {
+        let nodes: Vec<String> = (1..=12)
+            .map(|n| cluster.node(&format!("n-{n:02}")))
+            .collect();
+        let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
+        for (holder, nodes) in [("carol@desk", &nodes[..2]), ("bob@laptop", &nodes[2..])] {
+            let acquire = [&["acquire", "-m", "disk"], nodes].concat();
+            cluster.maint(acquire).holder(holder).succeeds();
+        }
+        let wait = [&["wait", "--timeout=1s"], &nodes[..]].concat();
+        let run = cluster.maint(&wait).run();
+        let first = run.stderr.lines().next();
+        let expected =
+            "waiting for 12 of 12 nodes to be free: held by bob@laptop (10), carol@desk (2)";
+        assert_eq!(first, Some(expected), "{run}");
+    });
+}
+
+#[test]
+fn the_line_on_a_terminal_names_holders_and_the_time_limit_and_fits() {
+    in_memory("for-line", |cluster| {
+        let nodes = ["gke-prod-default-pool-1a2b3c4d-x5y6", "n-2", "n-3"];
+        let nodes = nodes.map(|node| cluster.node(node));
+        let [one, two, three] = &nodes;
+        for (holder, nodes) in [
+            ("alice@example.com", &[one, two][..]),
+            ("node-maintenance-controller@worker-7", &[three]),
+        ] {
+            let acquire = cluster.maint(["acquire", "-m", "disk"]).args(nodes);
+            acquire.holder(holder).succeeds();
+        }
+        let wait = cluster.maint(["wait", "--timeout=30m"]).args(&nodes);
+        let mut terminal = at_a_terminal(wait);
+        let line = r"waiting for 3 of 3 nodes to be free[^\x1b\r\n]*";
+        let (_, line) = terminal.exp_regex(line).expect("a line");
+        let line = as_text(&line);
+        let (head, holders) = line.split_once("): ").expect("a time limit");
+        let (_, countdown) = head.split_once(" (times out in ").expect("a time limit");
+        assert!(
+            countdown.starts_with("29:") || countdown == "30:00",
+            "{line}"
+        );
+        assert!(holders.starts_with("held by "), "{line}");
+        assert!(
+            line.chars().count() < 80 && line.trim_end().ends_with('…'),
+            "{line}"
+        );
     });
 }
 

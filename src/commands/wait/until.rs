@@ -84,8 +84,8 @@ impl<'a> Wait<'a> {
     /// Waits until every node has reached the state once, or until `limit` after `begun`, Ctrl-C, or a node is gone.
     /// Returns the nodes, those that reached it first.
     pub(super) async fn run(mut self, limit: Option<Duration>, begun: Instant) -> Vec<Item> {
-        let end = limit.and_then(|limit| begun.checked_add(limit));
-        let mut end = pin!(OptionFuture::from(end.map(tokio::time::sleep_until)));
+        let deadline = limit.and_then(|limit| begun.checked_add(limit));
+        let mut end = pin!(OptionFuture::from(deadline.map(tokio::time::sleep_until)));
         let mut interrupted = pin!(interrupt());
         self.complete_reached();
         if self.is_over() {
@@ -96,7 +96,7 @@ impl<'a> Wait<'a> {
             return self.items;
         }
         while limit != Some(Duration::ZERO) && !self.is_over() {
-            self.report();
+            self.report(deadline);
             let pause = self.until_next_change();
             let tick = tick(self.session.terminal.shows_live());
             tokio::select! {
@@ -171,7 +171,7 @@ impl<'a> Wait<'a> {
     }
 
     /// Reports the state of the other nodes if it changed; on a terminal also as a line that counts down.
-    fn report(&mut self) {
+    fn report(&mut self, deadline: Option<Instant>) {
         let now = self.now();
         let pending = AwaitedNodes {
             nodes: self
@@ -187,7 +187,7 @@ impl<'a> Wait<'a> {
         if pending.are_many() {
             let reported = std::mem::replace(&mut self.reported_count, pending.nodes.len());
             if reported != pending.nodes.len() && !terminal.shows_live() {
-                terminal.remark(pending.count());
+                terminal.remark(pending.count(now));
             }
         } else {
             for &(node, lease) in &pending.nodes {
@@ -203,7 +203,9 @@ impl<'a> Wait<'a> {
                 1 => self.pending.values().find_map(|seen| self.refusal(seen)),
                 _ => None,
             };
-            terminal.live(pending.short(refused.map(|refused| *refused), now));
+            let refused = refused.map(|refused| *refused);
+            let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+            terminal.live(&pending.short(refused, left, now));
         }
     }
 

@@ -47,7 +47,7 @@ impl Timeout {
         line: &str,
     ) -> Result<(), Failure> {
         let line = with_elapsed(line, self.elapsed());
-        target.terminal().live(line);
+        target.terminal().live(&line);
         self.pause(target).await
     }
 

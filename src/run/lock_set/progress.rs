@@ -109,7 +109,7 @@ impl<'a> Line<'a> {
             Some((set, blocked)) if self.reports_waits => {
                 let now = self.session.locks.server_time().now();
                 let line = waiting::short(blocked, *set, now);
-                self.session.terminal.live(line);
+                self.session.terminal.live(&line);
             }
             Some(_) => {}
         }
