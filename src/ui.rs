@@ -176,9 +176,15 @@ impl Terminal {
         self.stdout.get() == Stdout::Open
     }
 
-    /// Whether requested data could not be written, for example because the disk is full.
+    /// Whether requested data could not be printed, for example because the disk is full.
     pub(crate) fn has_failed(&self) -> bool {
         self.stdout.get() == Stdout::Failed
+    }
+
+    /// Reports that requested data could not be printed.
+    pub(crate) fn unprinted(&self, error: &anyhow::Error) {
+        self.stdout.set(Stdout::Failed);
+        self.error(&format!("{error:#}"));
     }
 
     /// Takes a closed pipe for an error: nobody has read the data that was printed, and it was needed.

@@ -9,7 +9,7 @@ use super::data::Data;
 use super::item::{Item, NodeList};
 use crate::output::format::Format;
 use crate::text::{escape, is_unprintable};
-use crate::words::failure::UNPRINTABLE;
+use crate::words::failure::{UNFILLED, UNPRINTABLE};
 
 /// The text of `data`. `None` for output in words, which is made elsewhere, and if there is nothing to print.
 ///
@@ -65,7 +65,7 @@ impl Changes {
 /// `data` in a template of the caller's; `None` if that gives no text. Rows are added to `table` if there is one.
 ///
 /// # Errors
-/// If it can't be serialized.
+/// If it can't be serialized, or if the template needs elements that it does not have.
 fn template(
     template: &Template,
     headers: bool,
@@ -73,7 +73,8 @@ fn template(
     table: &mut Option<AlignedTable>,
 ) -> anyhow::Result<Option<String>> {
     let data = serde_json::to_value(data).context(UNPRINTABLE)?;
-    let text = match template.apply(&data, escape) {
+    let rendered = template.apply(&data, escape).map_err(anyhow::Error::msg);
+    let text = match rendered.context(UNFILLED)? {
         Rendered::Text(text) => text,
         Rendered::Table { headers: of, rows } => {
             let columns = of.into_iter().map(Column::uncut).collect();

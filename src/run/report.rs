@@ -318,7 +318,9 @@ impl<'a> LockReport<'a> {
         self.side_effects.print(terminal, suffix);
         let items = std::mem::take(&mut self.items);
         let list = NodeList::new(items).single(self.selection.is_single());
-        terminal.print(&list, command.args.output.format())?;
+        if let Err(error) = terminal.print(&list, command.args.output.format()) {
+            terminal.unprinted(&error);
+        }
         if !is_for_people && !self.acquired.is_empty() {
             terminal.needs_reader();
         }

@@ -380,6 +380,9 @@ pub(crate) const NO_TEXT: &str =
 /// Data can't be serialized.
 pub(crate) const UNPRINTABLE: &str = "could not print the result";
 
+/// A template needs elements that the data does not have.
+pub(crate) const UNFILLED: &str = "could not apply the template";
+
 /// Data can't be written.
 pub(crate) fn unwritten(error: &std::io::Error) -> String {
     format!("could not write the result: {error}")

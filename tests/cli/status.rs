@@ -515,7 +515,23 @@ fn templates_are_those_of_kubectl() {
             ("", 0),
             "{nothing}"
         );
+        let missing = cluster.maint(status).arg("jsonpath={.items[9].node}").run();
+        assert_snapshot!(missing, @"
+        $ kubectl maint status -l status-template -o jsonpath={.items[9].node}
+        -- stderr
+        error: could not apply the template: array index out of bounds: index 9, length 7
+        -- exit code 1
+        ");
         let node = cluster.name("a-free");
+        let unprinted = ["acquire", &node, "-o", "jsonpath={.items[1].lockId}"];
+        assert_snapshot!(cluster.maint(unprinted).run(), @"
+        $ kubectl maint acquire a-free -o jsonpath={.items[1].lockId}
+        -- stderr
+        lease/a-free created
+        error: could not apply the template: array index out of bounds: index 1, length 1
+        Warning: node/a-free was released again, because the result could not be written
+        -- exit code 1
+        ");
         let acquired = ["acquire", &node, "-q", "-o", "custom-columns=STATE:.state"];
         assert_snapshot!(cluster.maint(acquired).run(), @"
         $ kubectl maint acquire a-free -q -o custom-columns=STATE:.state

@@ -1,5 +1,6 @@
 //! kubectl's templates over JSON: `jsonpath=TEMPLATE` and `custom-columns=HEADER:PATH,...`.
 
+mod elements;
 mod path;
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,8 @@ pub struct Template(Kind);
 #[derive(Debug)]
 enum Kind {
     JsonPath(Vec<Part>),
-    CustomColumns(Vec<(String, Path)>),
+    /// A column without a path has no values.
+    CustomColumns(Vec<(String, Option<Path>)>),
 }
 
 /// What a template makes of some data.
@@ -68,56 +70,70 @@ impl Template {
     }
 
     /// Applies it to `data`, the values of which are printed as `escape` makes them.
-    #[must_use]
-    pub fn apply(&self, data: &Value, escape: Escape) -> Rendered {
+    ///
+    /// # Errors
+    /// If `data` has no such elements, in kubectl's words.
+    pub fn apply(&self, data: &Value, escape: Escape) -> Result<Rendered, String> {
         match &self.0 {
             Kind::JsonPath(parts) => {
                 let mut text = String::new();
-                render(parts, data, data, escape, &mut text);
+                render(parts, data, data, escape, &mut text)?;
                 text.truncate(text.strip_suffix('\n').unwrap_or(&text).len());
-                Rendered::Text(text)
+                Ok(Rendered::Text(text))
             }
             Kind::CustomColumns(columns) => table(columns, data, escape),
         }
     }
 }
 
-fn render(parts: &[Part], root: &Value, current: &Value, escape: Escape, text: &mut String) {
+fn render(
+    parts: &[Part],
+    root: &Value,
+    current: &Value,
+    escape: Escape,
+    text: &mut String,
+) -> Result<(), String> {
     for part in parts {
         match part {
             Part::Text(literal) => text.push_str(literal),
             Part::Values(path) => {
-                let values = path.values(root, current).into_iter();
+                let values = path.values(root, current)?.into_iter();
                 let values: Vec<String> = values.map(|value| shown(value, escape)).collect();
                 text.push_str(&values.join(" "));
             }
             Part::Range(path, parts) => {
-                for value in path.values(root, current) {
-                    render(parts, root, value, escape, text);
+                for value in path.values(root, current)? {
+                    render(parts, root, value, escape, text)?;
                 }
             }
         }
     }
+    Ok(())
 }
 
-fn table(columns: &[(String, Path)], data: &Value, escape: Escape) -> Rendered {
+fn table(
+    columns: &[(String, Option<Path>)],
+    data: &Value,
+    escape: Escape,
+) -> Result<Rendered, String> {
     let rows = match data.get("items").and_then(Value::as_array) {
         Some(items) => items.iter().collect(),
         None => vec![data],
     };
-    let cell = |row, path: &Path| {
-        let values = path.values(row, row).into_iter();
+    let cell = |row, path: &Option<Path>| {
+        let values = path.as_ref().map(|path| path.values(row, row));
+        let values = values.transpose()?.unwrap_or_default().into_iter();
         let values: Vec<String> = values.map(|value| shown(value, escape)).collect();
-        match values.is_empty() {
+        Ok(match values.is_empty() {
             true => NO_VALUE.to_owned(),
             false => values.join(","),
-        }
+        })
     };
     let cells = |row| columns.iter().map(|(_, path)| cell(row, path)).collect();
-    Rendered::Table {
+    Ok(Rendered::Table {
         headers: columns.iter().map(|(header, _)| escape(header)).collect(),
-        rows: rows.into_iter().map(cells).collect(),
-    }
+        rows: rows.into_iter().map(cells).collect::<Result<_, String>>()?,
+    })
 }
 
 /// A value: text as it is, anything else as JSON.
@@ -129,14 +145,16 @@ fn shown(value: &Value, escape: Escape) -> String {
     }
 }
 
-fn columns(text: &str) -> Result<Vec<(String, Path)>, String> {
+fn columns(text: &str) -> Result<Vec<(String, Option<Path>)>, String> {
+    if text.is_empty() {
+        return Err("custom-columns format specified but no custom columns given".to_owned());
+    }
     let columns = path::split(text, ',')
         .into_iter()
         .map(|column| match column.split_once(':') {
-            Some((header, path)) if !header.is_empty() && !path.is_empty() => {
-                Ok((header.to_owned(), Path::relaxed(path)?))
-            }
-            _ => Err(format!(
+            Some((header, "")) => Ok((header.to_owned(), None)),
+            Some((header, path)) => Ok((header.to_owned(), Some(Path::relaxed(path)?))),
+            None => Err(format!(
                 "\"{column}\" is not a column; write HEADER:PATH, e.g. NODE:.node"
             )),
         });

@@ -8,6 +8,8 @@ use jsonpath_rust::parser::parse_json_path;
 use jsonpath_rust::query::{QueryRef, js_path_process};
 use serde_json::Value;
 
+use crate::elements::Elements;
+
 /// How a path begins.
 const STARTS: [char; 4] = ['$', '@', '.', '['];
 
@@ -21,6 +23,8 @@ pub(super) struct Path {
 #[derive(Debug)]
 enum Step {
     Query(JpQuery),
+    /// An index or a slice. Unlike in RFC 9535, it must be within the list.
+    Elements(Elements),
     /// The values of each of these, one after the other.
     Union(Vec<Vec<Step>>),
 }
@@ -55,24 +59,36 @@ impl Path {
         }
     }
 
-    /// The values that it leads to. What does not exist is left out.
-    pub(super) fn values<'a>(&self, root: &'a Value, current: &'a Value) -> Vec<&'a Value> {
+    /// The values that it leads to. A field that does not exist is left out.
+    ///
+    /// # Errors
+    /// If an element does not exist, in kubectl's words.
+    pub(super) fn values<'a>(
+        &self,
+        root: &'a Value,
+        current: &'a Value,
+    ) -> Result<Vec<&'a Value>, String> {
         let start = if self.from_root { root } else { current };
         follow(&self.steps, vec![start])
     }
 }
 
-fn follow<'a>(steps: &[Step], start: Vec<&'a Value>) -> Vec<&'a Value> {
-    steps.iter().fold(start, |values, step| match step {
-        Step::Query(query) => values
+fn follow<'a>(steps: &[Step], start: Vec<&'a Value>) -> Result<Vec<&'a Value>, String> {
+    steps.iter().try_fold(start, |values, step| match step {
+        Step::Query(query) => Ok(values
             .into_iter()
             .flat_map(|value| js_path_process(query, value).unwrap_or_default())
             .map(QueryRef::val)
-            .collect(),
-        Step::Union(members) => members
-            .iter()
-            .flat_map(|member| follow(member, values.clone()))
-            .collect(),
+            .collect()),
+        Step::Elements(elements) => {
+            let values = values.into_iter().filter(|value| !value.is_null());
+            let found = values.map(|value| elements.of(value));
+            Ok(found.collect::<Result<Vec<_>, _>>()?.concat())
+        }
+        Step::Union(members) => {
+            let found = members.iter().map(|member| follow(member, values.clone()));
+            Ok(found.collect::<Result<Vec<_>, _>>()?.concat())
+        }
     })
 }
 
@@ -101,6 +117,11 @@ fn steps(path: &str) -> Result<Vec<Step>, String> {
                 false => split(inside, ','),
             };
             match &members[..] {
+                [member] if descends.is_empty() && Elements::parse(member).is_some() => {
+                    steps.push(Step::Query(parsed(&query)?));
+                    query = "$".to_owned();
+                    steps.extend(Elements::parse(member).map(Step::Elements));
+                }
                 [member] if !is_dotted(member) => {
                     let _ = write!(query, "[{member}]");
                 }
@@ -135,6 +156,9 @@ fn steps(path: &str) -> Result<Vec<Step>, String> {
 
 /// A quoted name may be a path itself, as in `['metadata.name', 'status']`.
 fn member(typed: &str) -> Result<Vec<Step>, String> {
+    if let Some(elements) = Elements::parse(typed) {
+        return Ok(vec![Step::Elements(elements)]);
+    }
     match typed.starts_with(['"', '\'']) {
         true => steps(&format!(".{}", &typed[1..typed.len() - 1])),
         false => Ok(vec![Step::Query(parsed(&format!("$[{typed}]"))?)]),

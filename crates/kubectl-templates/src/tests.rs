@@ -27,7 +27,7 @@ fn escape(text: &str) -> String {
 
 fn rendered(format: &str) -> Rendered {
     match Template::parse(format).expect("a template") {
-        Ok(template) => template.apply(&data(), escape),
+        Ok(template) => template.apply(&data(), escape).expect("it exists"),
         Err(why) => panic!("{why}"),
     }
 }
@@ -49,6 +49,10 @@ fn paths_are_read_as_kubectl_reads_them() {
         ("{.items[0].node}", "a"),
         ("{.items[-1].node}", "c"),
         ("{.items[-1:].node}", "c"),
+        ("{.items[3:].node}", ""),
+        ("{.items[:0].node}{.items[1:1].node}", ""),
+        ("{.items[0:-1].node}", "a b"),
+        ("{.items[ 0 , 1:3 ].node}", "a b c"),
         ("{.items[0:2].node}", "a b"),
         ("{.items[0,2].node}", "a c"),
         ("{.items[::2].node}", "a c"),
@@ -95,7 +99,8 @@ fn paths_are_read_as_kubectl_reads_them() {
 fn columns_are_a_table_with_a_row_for_each_item() {
     let table = |template: &str, data: &Value| {
         let template = Template::parse(template).expect("one").expect("valid");
-        let Rendered::Table { headers, rows } = template.apply(data, ToOwned::to_owned) else {
+        let rendered = template.apply(data, ToOwned::to_owned);
+        let Ok(Rendered::Table { headers, rows }) = rendered else {
             panic!("no table");
         };
         let lines = [headers].into_iter().chain(rows);
@@ -112,6 +117,49 @@ fn columns_are_a_table_with_a_row_for_each_item() {
     "#);
     let one = json!({"node": "a"});
     assert_eq!(table("custom-columns=NODE:.node", &one), "NODE\na");
+    assert_eq!(table("custom-columns=:.node,B:", &one), " | B\na | <none>");
+}
+
+#[test]
+fn elements_that_do_not_exist_are_an_error_as_in_kubectl() {
+    let failed = |format: &str| {
+        let template = Template::parse(format).expect("one").expect("valid");
+        template.apply(&data(), escape).expect_err("no element")
+    };
+    for (path, expected) in [
+        (
+            ".items[9].node",
+            "array index out of bounds: index 9, length 3",
+        ),
+        (
+            ".items[-9].node",
+            "array index out of bounds: index -6, length 3",
+        ),
+        (
+            ".items[0:9].node",
+            "array index out of bounds: index 8, length 3",
+        ),
+        (
+            ".items[0,5]",
+            "array index out of bounds: index 5, length 3",
+        ),
+        (
+            ".items[2:1]",
+            "starting index 2 is greater than ending index 1",
+        ),
+        (".items[::-1]", "step must be > 0"),
+        (".items[0].record[0]", "map is not array or slice"),
+        (".kind[0]", "string is not array or slice"),
+    ] {
+        assert_eq!(failed(&format!("jsonpath={{{path}}}")), expected, "{path}");
+    }
+    let range = "jsonpath={range .items[*]}{.labels[0]}{end}";
+    assert_eq!(failed(range), "map is not array or slice");
+    let column = "custom-columns=NODE:.node,HOW:.record.how[2]";
+    assert_eq!(
+        failed(column),
+        "array index out of bounds: index 2, length 2"
+    );
 }
 
 #[test]
@@ -137,7 +185,6 @@ fn bad_templates_are_refused_with_what_is_wrong() {
         "jsonpath={\"a\\u00e9\"}",
         "custom-columns=",
         "custom-columns=NODE",
-        "custom-columns=NODE:",
         "custom-columns=NODE:.node,",
         "custom-columns=NODE:.node[",
     ];
@@ -164,9 +211,8 @@ fn bad_templates_are_refused_with_what_is_wrong() {
     jsonpath={"text}: unclosed action
     jsonpath={"a"b}: "a"b is not a quoted text
     jsonpath={"a\u00e9"}: "a\u00e9" has the unknown escape \u
-    custom-columns=: "" is not a column; write HEADER:PATH, e.g. NODE:.node
+    custom-columns=: custom-columns format specified but no custom columns given
     custom-columns=NODE: "NODE" is not a column; write HEADER:PATH, e.g. NODE:.node
-    custom-columns=NODE:: "NODE:" is not a column; write HEADER:PATH, e.g. NODE:.node
     custom-columns=NODE:.node,: "" is not a column; write HEADER:PATH, e.g. NODE:.node
     custom-columns=NODE:.node[: ".node[" is not a JSONPath: a [ has no ]
     "#);
