@@ -16,7 +16,7 @@ pub(crate) fn source(source: HolderSource, by_flag: bool) -> &'static str {
             "the default: your login and host, because others may share the API user"
         }
         HolderSource::UnknownApiUser => {
-            "the default: your login and host, because the API user is unknown or cannot be a holder name"
+            "the default: your login and host, because your credentials show no API user that can be a holder"
         }
     }
 }

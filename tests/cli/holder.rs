@@ -191,7 +191,7 @@ fn is_user_at_host_if_nobody_says_who_the_api_user_is() {
             .run();
         let lines: Vec<&str> = run.stdout.lines().collect();
         assert!(lines[0].starts_with("Holder:    al@"), "{run}");
-        let from = "From:      the default: your login and host, because the API user is unknown or cannot be a holder name";
+        let from = "From:      the default: your login and host, because your credentials show no API user that can be a holder";
         assert_eq!(lines[1], from, "{run}");
     });
 }

@@ -64,8 +64,8 @@ impl Env for Machine {
         Instant::from_micros(micros)
     }
 
-    /// `CLOCK_BOOTTIME` on Linux. Elsewhere the monotonic clock, which also runs during suspend on macOS, and
-    /// on other systems perhaps not.
+    /// `CLOCK_BOOTTIME` on Linux, `CLOCK_MONOTONIC_RAW` on macOS: both also run during suspend. Elsewhere the monotonic
+    /// clock, which may not.
     fn boot(&self) -> BootInstant {
         BootInstant::from_micros(boot_clock::now())
     }
