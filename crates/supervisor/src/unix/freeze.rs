@@ -6,11 +6,17 @@ use crate::Signal;
 use crate::deferred_signals::DeferredSignals;
 use crate::unix::ps::{Process, Sent};
 
+/// For this many lists, no process is stopped whose parent still runs. A parent that waits in vfork stops only after its
+/// child has become another program, which a stopped child never does. One that has not stopped by then hangs in the
+/// kernel, and its children don't wait for it.
+const PATIENT_LISTS: u32 = 12;
+
 /// Processes that are to be stopped.
 #[derive(Debug, Default)]
 pub(crate) struct Freeze {
     /// The processes that this stopped, parents first. Those that a user stopped stay as they are.
     stopped: Vec<Process>,
+    lists: u32,
     deferred: DeferredSignals,
     complete: bool,
     /// The group was stopped, because its processes could not be listed.
@@ -18,10 +24,20 @@ pub(crate) struct Freeze {
 }
 
 impl Freeze {
-    /// Stops the running ones of `members`. True the first time that all that can be stopped are stopped.
+    /// Stops the running ones of `members`, parents before their children. True the first time that all that can be
+    /// stopped are stopped.
     pub(crate) fn stop(&mut self, members: &[Process]) -> bool {
+        self.lists += 1;
+        let is_running = |pid| {
+            let mut members = members.iter();
+            members.any(|member| member.id.pid == pid && !member.stopped && !member.zombie)
+        };
         let mut running = 0;
         for process in members.iter().filter(|process| !process.stopped) {
+            if self.lists <= PATIENT_LISTS && is_running(process.parent) {
+                running += 1;
+                continue;
+            }
             if process.send(&[Number::STOP]) == Sent::Delivered {
                 running += 1;
                 if !self.stopped.iter().any(|before| before.id == process.id) {

@@ -312,6 +312,21 @@ async fn a_command_that_a_signal_ends_has_its_number() -> Result {
 }
 
 #[tokio::test]
+async fn it_stops_while_it_starts_processes() -> Result {
+    let script = "echo ready; while :; do sleep 0; done";
+    let mut shell = Shell::ready(script, Limits::NONE, GRACE)?;
+    for _ in 0..20 {
+        shell.running.freeze();
+        assert_eq!(shell.next().await?, Event::Frozen);
+        shell.running.thaw();
+        assert_eq!(shell.next().await?, Event::Thawed);
+    }
+    shell.running.end(within(0, 0));
+    shell.events().await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn it_stands_still_until_it_is_continued() -> Result {
     let script = "trap 'echo passed on' USR1; echo ready; while :; do sleep 0.05; echo tick; done";
     let mut shell = Shell::ready(script, Limits::NONE, GRACE)?;
