@@ -23,9 +23,9 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
         false => Some(common.node()?),
     };
     if common.hook.hook.is_empty() {
-        // One sentence can't prove that a node is off which still reports, nor that several are.
-        if let Some(flag) = args.flag_that_needs_hook() {
-            return Err(InputError::NeedsHook { flag, node }.into());
+        // Nobody's word proves that a node is off which still reports.
+        if let (true, Some(node)) = (args.suspect, &node) {
+            return Err(InputError::SuspectNeedsHook(node.clone()).into());
         }
         if args.powered_off.is_none() {
             return Err(InputError::NoProof.into());

@@ -92,11 +92,8 @@ pub(crate) enum InputError {
     NotALockId { variable: &'static str },
     /// A node is to be fenced without a proof that it is off.
     NoProof,
-    /// `flag` needs a hook as the proof. `node` is the node to fence, if one was named.
-    NeedsHook {
-        flag: &'static str,
-        node: Option<String>,
-    },
+    /// This node is to be fenced with `--suspect`, without a hook as the proof.
+    SuspectNeedsHook(String),
     /// A selector of pods that would match everything.
     EmptyPodSelector,
     /// Neither a pod nor a node; `is_risk` if it looks like a risk to accept.

@@ -187,17 +187,14 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             "missing proof that the node is off: give `--powered-off=HOW` or `-- HOOK`",
             format!("add `--powered-off=\"{NO_PROOF}\"` or `-- HOOK`"),
         ),
-        InputError::NeedsHook { flag, node } => both(
-            format!("{flag} needs a HOOK"),
-            match node {
-                Some(node) => {
-                    let dry_run = program.dry_run();
-                    let command = format_args!("fence {node} {flag}{dry_run} -- HOOK");
-                    format!("run `{}`", program.run(command))
-                }
-                None => "add `-- HOOK`".to_owned(),
-            },
-        ),
+        InputError::SuspectNeedsHook(node) => {
+            let dry_run = program.dry_run();
+            let command = format_args!("fence {node} --suspect{dry_run} -- HOOK");
+            both(
+                "--suspect needs a HOOK",
+                format!("run `{}`", program.run(command)),
+            )
+        }
         InputError::EmptyPodSelector => both(
             "the selector of -l is empty: it would match all pods in the namespace",
             "give a label selector, e.g. -l app=web, or name the pods",

@@ -16,7 +16,10 @@ fn a_list_ends_with_its_last_bracket() {
         ("", format!("error: {cut_short}")),
         (",", format!("error: {cut_short}")),
         ("]", format!("error: {cut_short}")),
-        ("]}", "you (bob) have no lock".to_owned()),
+        (
+            "]}",
+            "nothing to release: you (bob) have no lock".to_owned(),
+        ),
     ] {
         let server = Server::hanging_up(format!("{HEAD}{BEGUN}{end}"));
         let address = server.address.to_string();

@@ -169,7 +169,7 @@ fn a_hook_that_ctrl_c_ends_was_interrupted() {
             .maint(["fence", &node, "--", "sh", "-c", script])
             .run();
         assert_eq!(run.code, 130, "{run}");
-        assert!(run.stderr.contains("error: interrupted"), "{run}");
+        assert!(run.stderr.contains("was not fenced: interrupted"), "{run}");
         stage.is_untouched(&node);
     }
 }

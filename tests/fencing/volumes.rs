@@ -47,7 +47,7 @@ fn volumes_stay_only_for_the_pods_that_use_them() {
     let run = stage.maint(fence).run();
     assert_eq!(run.code, 4, "{run}");
     let (stays, goes) = (stage.name("cache"), stage.name("database"));
-    let message = format!("{namespace}/proxy; its volumes stay attached: {stays}\n");
+    let message = format!("{namespace}/proxy; their volumes stay attached: {stays}\n");
     assert!(run.stderr.contains(&message), "{run}");
     let left = format!("1 volume attachment ({goes})");
     assert!(run.stderr.contains(&left), "{run}");

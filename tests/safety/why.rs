@@ -187,7 +187,8 @@ fn a_finalizer_is_named_with_who_removes_it() {
         $ kubectl maint why -n shop pod/job-1
         pod/job-1 ended [length] ago, and only its finalizers keep it. Finalizer batch.kubernetes.io/job-tracking:
         the Job controller removes it when the pod is in phase Succeeded or Failed and was counted.
-        Finalizer example.com/backup: its controller has to remove it; backup-operator added it.
+        Finalizer example.com/backup: the controller of this finalizer has to remove it; backup-operator
+        added it.
 
         Next:
           # see who added it, and check that this controller runs

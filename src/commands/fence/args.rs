@@ -73,7 +73,7 @@ pub(crate) struct FenceArgs {
     /// The nodes with the pods of the highest priority come first, then those whose pods have the fewest ready
     /// replicas elsewhere. --dry-run lists all nodes in this order. You confirm each node by its name (in scripts: --yes).
     /// Nodes that somebody else has locked or is fencing are skipped, and so are nodes that come back. The command
-    /// stops at the first node that it cannot fence. It needs a HOOK.
+    /// stops at the first node that it cannot fence.
     #[arg(long, requires = "max", conflicts_with_all = ["node", "suspect"])]
     pub(crate) all_unreachable: bool,
 
@@ -98,15 +98,6 @@ pub(crate) struct FenceArgs {
 }
 
 impl FenceArgs {
-    /// The flag on the line that needs a hook as the proof, if any.
-    pub(super) fn flag_that_needs_hook(&self) -> Option<&'static str> {
-        match (self.suspect, self.all_unreachable) {
-            (true, _) => Some("--suspect"),
-            (_, true) => Some("--all-unreachable"),
-            _ => None,
-        }
-    }
-
     /// The risks that the operator accepts.
     pub(super) fn accepted(&self) -> AcceptedRisks {
         let accepts = |risk| self.common.risks.accepts(&risk);

@@ -215,7 +215,8 @@ fn a_stuck_namespace_is_explained_by_what_is_left_in_it() {
         assert_snapshot!(stage.shown(&run), @"
         $ kubectl maint why -n shop namespace/shop
         namespace/shop has been Terminating for [age]. Still in it: configmaps (1). Finalizer
-        example.com/backup is on 1 object in it: its controller has to remove it.
+        example.com/backup is on 1 object in the namespace: the controller of this finalizer has to remove
+        it.
 
         Next:
           # see what is left
