@@ -61,7 +61,7 @@ fn the_holder_and_the_api_user_are_shown() {
     });
 }
 
-/// `kubectl proxy` serves plain HTTP and adds the credentials of whoever started it.
+/// `kubectl proxy` serves plain HTTP and adds the credentials of the user who started it.
 #[test]
 fn the_holder_is_the_one_that_acquires_also_behind_kubectl_proxy() {
     in_memory("whoami-plain", |cluster| {

@@ -117,12 +117,9 @@ fn steps(path: &str) -> Result<Vec<Step>, String> {
                 false => split(inside, ','),
             };
             match &members[..] {
-                [member] if descends.is_empty() && Elements::parse(member).is_some() => {
-                    steps.push(Step::Query(parsed(&query)?));
-                    query = "$".to_owned();
-                    steps.extend(Elements::parse(member).map(Step::Elements));
-                }
-                [member] if !is_dotted(member) => {
+                [member]
+                    if !is_dotted(member) && (dots == 2 || Elements::parse(member).is_none()) =>
+                {
                     let _ = write!(query, "[{member}]");
                 }
                 members => {

@@ -291,19 +291,24 @@ impl Layout {
         let Some(below) = &mut self.below else {
             return rows;
         };
-        let has_more = |view: &View<'_>| {
+        let has_more = views.iter().map(|view| {
             let row = cells.row(&BELOW, view, now);
             row.iter().any(|cell| *cell != none())
-        };
-        let more: Vec<View<'_>> = views.iter().copied().filter(has_more).collect();
+        });
+        let has_more: Vec<bool> = has_more.collect();
+        let more = views.iter().zip(&has_more);
+        let more: Vec<View<'_>> = more
+            .filter(|(_, has)| **has)
+            .map(|(view, _)| *view)
+            .collect();
         if more.is_empty() && !below.is_followed {
             return rows;
         }
         let (headers_below, lines_below) = below.lines(cells, &more, now);
         let mut lines_below = lines_below.into_iter();
         let (headers, lines) = rows;
-        let lines = lines.into_iter().zip(views);
-        let lines = lines.map(|(line, view)| match has_more(view) {
+        let lines = lines.into_iter().zip(has_more);
+        let lines = lines.map(|(line, has_more)| match has_more {
             true => with_second(line, lines_below.next()),
             false => line,
         });
