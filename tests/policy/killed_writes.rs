@@ -119,7 +119,8 @@ const CASES: [Case; 12] = [
     // Bob does not want anything on the Node. What alice's lock set there is not for him to leave behind.
     Case {
         name: "expired",
-        before: Some("acquire NODE --cordon --opt-outs=auto --duration 6s"),
+        // A command writes on the Node for at most half of the duration: on a busy machine, it needs the time.
+        before: Some("acquire NODE --cordon --opt-outs=auto --duration 12s"),
         by: By::Bob,
         command: "acquire NODE --reentry --take-expired --wait --timeout 2m",
         // Somebody's doctor may be quicker.
