@@ -26,7 +26,9 @@ pub(crate) fn lines(
         (_, Stage::NotStarted) => "the command was not run",
         (_, Stage::Ended) => "the command has ended",
         // The supervisor enforces the time limit and may have acted before this process did.
-        (LostBy::Expiry, Stage::Running) => "the command is ended before the lock expires",
+        (LostBy::Expiry, Stage::Running) | (_, Stage::OutOfTime) => {
+            "the command is ended before the lock expires"
+        }
         (_, Stage::Running) => "the command is being ended",
     };
     if is_own_release(lost, before) {

@@ -48,4 +48,6 @@ pub enum Stage {
     Running,
     /// It has ended.
     Ended,
+    /// It has ended because its time was over.
+    OutOfTime,
 }

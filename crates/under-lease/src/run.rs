@@ -79,7 +79,10 @@ pub async fn run(
                 Ok(Event::Thawed) => run.report(Progress::Resumed),
                 Ok(Event::Exited(how)) => {
                     exit = Some(how);
-                    run.stage = Stage::Ended;
+                    run.stage = match run.is_late {
+                        true => Stage::OutOfTime,
+                        false => Stage::Ended,
+                    };
                     run.report(Progress::Exited(how));
                 }
                 Ok(Event::Left(processes)) => run.report(Progress::Left(processes)),

@@ -193,6 +193,28 @@ fn because_the_server_does_not_answer() {
     });
 }
 
+/// The supervisor ends the command in time, also while nothing of the plugin runs.
+#[test]
+fn noticed_after_the_command_was_ended() {
+    on_one("lost-late", |cluster| {
+        let node = cluster.node("worker-1");
+        let (proxy, closed) = closable_proxy(cluster);
+        let with = briefly(cluster, &node, CAREFUL).kubeconfig(&proxy.kubeconfig);
+        let mut running = at_work(with);
+        closed.store(true, Ordering::SeqCst);
+        running.is_sent(Signal::STOP);
+        assert_eq!(running.line(), "asked to end");
+        running.is_sent(Signal::CONT);
+        let run = running.ends();
+        let lost = format!(
+            "error: lost the lock on node/{node} (the command is ended before the lock expires): it was not renewed in time"
+        );
+        assert_eq!(run.stderr.matches(&lost).count(), 1, "{run}");
+        assert_eq!(run.stderr.matches("hint: check with ").count(), 1, "{run}");
+        assert_eq!(run.code, 5, "{run}");
+    });
+}
+
 #[test]
 fn also_for_who_does_not_listen() {
     on_one("lost-deaf", |cluster| {
