@@ -299,7 +299,7 @@ mod tests {
         );
         assert_eq!(
             listed_in(""),
-            Err("no matching resources found: --nodes-from - names no nodes".into())
+            Err("no matching resources found: the list of --nodes-from - has no nodes".into())
         );
         assert_eq!(
             listed_in("a b"),

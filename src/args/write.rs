@@ -49,7 +49,7 @@ pub(crate) struct NamespaceArgs {
     create_namespace: bool,
 }
 
-/// The `--create-namespace` of a verb that asks on a terminal, and has no --yes.
+/// A flag of a verb that asks on a terminal without it, and has no --yes.
 pub(crate) fn asks_without_yes(flag: Arg) -> Arg {
     let help = flag.get_long_help().map(ToString::to_string);
     flag.long_help(help.unwrap_or_default().replace(usage::UNLESS_YES, ""))

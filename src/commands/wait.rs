@@ -13,8 +13,9 @@ use crate::args::duration;
 use crate::args::nodes::NodeArgs;
 use crate::args::output::OutputArgs;
 use crate::error::lock_state::LockState;
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
+use crate::output::format::Format;
 use crate::output::item::NodeList;
 use crate::run::interruption::{in_time, or_interrupted};
 use crate::run::problems::Problems;
@@ -92,10 +93,10 @@ fn condition() -> impl TypedValueParser<Value = LockState> {
 }
 
 pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    if args.condition == LockState::Free {
-        args.output.without_lock_ids("--for=free")?;
-    }
     let format = args.output.format();
+    if args.condition == LockState::Free && matches!(format, Format::LockId) {
+        return Err(InputError::NoLockIdOfFree.into());
+    }
     let selection = args.nodes.selection(None, start.terminal.stdin())?;
     let begun = Instant::now();
     let session = start.open_for_reading().await?;

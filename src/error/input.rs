@@ -61,6 +61,8 @@ pub(crate) enum InputError {
     Holder(InvalidIdentity),
     /// `-o lock-id` with a flag that leaves no lock ids to print.
     NoLockIds { flag: &'static str },
+    /// `-o lock-id` is given while waiting for free nodes.
+    NoLockIdOfFree,
     /// No lock id was given.
     MissingLockId { variable: &'static str },
     /// The lock ids that were given are for other nodes.

@@ -54,6 +54,7 @@ fn what(change: &Change, context: ChangeContext) -> String {
         State::AdminHold => ("hold ended", "on hold"),
         _ => ("released", "locked"),
     };
+    let has_expired = matches!(change.state_before, State::Expired { .. });
     match change.done {
         Done::Acquired if is_hold => by("on hold") + &instead_of(change, broken, now),
         Done::Renewed if is_hold => by("hold updated") + &date_before(change, now),
@@ -69,6 +70,9 @@ fn what(change: &Change, context: ChangeContext) -> String {
         }
         Done::Renewed => by("renewed"),
         Done::AlreadyHeld => "already on hold by you".to_owned(),
+        Done::Released if broken && has_expired => {
+            format!("{ended} (expired lock of {})", holder(&change.before))
+        }
         Done::Released if broken => format!("{ended} (was {was} by {})", holder(&change.before)),
         Done::Released => ended.to_owned() + &released_lock(change, was, context),
         Done::AlreadyFree => "already free".to_owned(),

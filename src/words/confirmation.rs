@@ -70,7 +70,10 @@ pub(crate) fn facts(
 pub(crate) fn taken_over(lease: &NodeLease, now: Now, program: &Program) -> String {
     let fact = fact(lease, now);
     match is_of_fencing(lease, now) {
-        true => format!("{fact}\n    {}", fenced::to_end(lease.node(), program)),
+        true => format!(
+            "{fact}\n    {}",
+            fenced::to_end(lease.node(), lease.is_fenced(), program)
+        ),
         false => fact,
     }
 }

@@ -77,11 +77,11 @@ pub(crate) fn lines(
         Failure::NothingFound(nothing) => nothing_found(nothing, program),
         Failure::Connect(error) => (escape(&error.to_string()), error.hint()),
         Failure::Lock(error) => of_locks(error, program, request),
-        Failure::Unconfirmed(why) => (unconfirmed(why), Some("add --yes to confirm".to_owned())),
+        Failure::Unconfirmed(why) => (unconfirmed(why), Some(format!("add --yes{} to confirm", program.place_of_flags()))),
         Failure::Declined => ("not confirmed".to_owned(), None),
         Failure::Interrupted => ("interrupted".to_owned(), None),
         Failure::InterruptedAgain => (
-            "interrupted again: locks were not released, and a request may still take effect"
+            "interrupted again: locks of this command may remain, and a request may still take effect"
                 .to_owned(),
             Some(format!("check with `{}`", program.run("status --mine"))),
         ),
@@ -156,9 +156,9 @@ pub(crate) fn lines(
                     "node/{node} has no Lease: the lock id is for another node, or the Lease was deleted"
                 ),
             },
-            run(
-                "stop the work that relied on this lock; show your locks with",
-                "status --mine -o lock-id".to_owned(),
+            Some(
+                "if you meant another node, name it; otherwise, stop the work that relied on this lock"
+                    .to_owned(),
             ),
         ),
         Failure::ReleaseFailed {
@@ -246,7 +246,7 @@ fn of_locks(
                 Some(Verb::Acquire | Verb::Hold | Verb::With) => {
                     program.run_with("--create-namespace")
                 }
-                _ => "add --create-namespace".to_owned(),
+                _ => format!("add --create-namespace{}", program.place_of_flags()),
             };
             (
                 error.to_string(),
@@ -308,7 +308,7 @@ pub(crate) fn nothing_found(nothing: &NothingFound, program: &Program) -> (Strin
             has_others,
         } => return no_own_lock(caller, *verb, *has_others, program),
         NothingFound::Listed(list) => (
-            format!("--nodes-from {} names no nodes", list.display()),
+            format!("the list of --nodes-from {} has no nodes", list.display()),
             None,
         ),
         NothingFound::Nodes => ("the cluster has no nodes".to_owned(), None),
@@ -458,19 +458,22 @@ fn timed_out(
             )
         }
         (Some(Obstacle::Remains(remains)), _) => {
-            let (left, hint) = fencing::remaining_pods(node, remains, program);
-            (is_not("empty", &left), Some(hint))
+            let (left, hint) = fencing::remaining_pods(node, remains, tried_once, program);
+            (after(waited, left), Some(hint))
         }
         (Some(Obstacle::NotBack(pods)), _) => {
             let (not_back, hint) = fencing::still_not_back(node, pods, program);
-            let waited = timed_out_waiting(waited, "its pods to run again");
-            let message = match tried_once {
-                true => not_back,
-                false => format!("{waited}: {not_back}"),
-            };
-            (message, Some(hint))
+            (after(waited, not_back), Some(hint))
         }
         (None, _) => (timed_out, None),
+    }
+}
+
+/// What is `left` of a node after a wait that timed out.
+fn after(waited: Duration, left: String) -> String {
+    match waited.is_zero() {
+        true => left,
+        false => format!("timed out after {}: {left}", length(waited.into())),
     }
 }
 

@@ -241,10 +241,11 @@ impl FailureGroup {
                     (_, Verb::Wait) => format!("{} to be free", many_timed_out(*waited, count)),
                     _ => many_timed_out(*waited, count),
                 };
+                let nodes = first(&self.nodes, LISTED);
                 let about = locks.about(request);
                 let cause =
                     refusal::cause_with(&locks.first, count, &locks.holder, &about, request);
-                format!("{failed}: {cause}")
+                return vec![format!("{failed} ({nodes}): {cause}")];
             }
             (&Cause::State { waited, awaited }, _) if waited.is_zero() => {
                 format!("{count} nodes are not {awaited}")

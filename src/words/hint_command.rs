@@ -46,6 +46,9 @@ const CONNECTION: [(&str, &str); 7] = [
     ("impersonate_groups", "--as-group"),
 ];
 
+/// The options that cannot be combined with `--wait`.
+const WITHOUT_WAIT: [(&str, &str); 2] = [("until", "--until"), ("partial", "--partial")];
+
 /// The options that [`Program::same_command`] repeats, or that do not change what a command does.
 const REPEATED: [&str; 15] = [
     "all",
@@ -113,6 +116,8 @@ pub(crate) struct Program {
     /// A dry run leads to another one. Empty if it is none.
     dry_run: String,
     waits: bool,
+    /// An option that was typed and cannot be combined with `--wait`.
+    without_wait: Option<&'static str>,
     /// More flags for the same command, each after a space.
     also: String,
     /// The nodes that follow the value of `-m`, and that value with them.
@@ -145,6 +150,9 @@ impl Program {
                 .map(|mode| format!(" --dry-run={}", for_shell(&mode)))
                 .unwrap_or_default(),
             waits: values(typed, "wait").is_some(),
+            without_wait: WITHOUT_WAIT
+                .into_iter()
+                .find_map(|(id, flag)| values(typed, id).map(|_| flag)),
             also: String::new(),
             unquoted: unquoted(typed),
             outer: None,
@@ -238,12 +246,16 @@ impl Program {
             ""
         };
         let flags = format!("{flag}{holder}");
+        let place = match self.without_wait {
+            Some(other) if flag.contains("--wait") => format!(" instead of {other}"),
+            _ => self.place_of_flags().to_owned(),
+        };
         let only = self.is_narrowed.then(|| self.nodes("these nodes"));
         match (flags.trim(), only) {
             ("", None) => format!("{by}{run_again}"),
             ("", Some(nodes)) => format!("{by}{run_again} for {nodes} only"),
-            (flags, None) => format!("{by}{add} `{flags}`"),
-            (flags, Some(nodes)) => format!("{by}{name} only {nodes} and {add} `{flags}`"),
+            (flags, None) => format!("{by}{add} `{flags}`{place}"),
+            (flags, Some(nodes)) => format!("{by}{name} only {nodes} and {add} `{flags}`{place}"),
         }
     }
 
@@ -266,6 +278,11 @@ impl Program {
     /// The given nodes, else `node`.
     pub(crate) fn nodes<'a>(&'a self, node: &'a str) -> &'a str {
         self.nodes.as_deref().unwrap_or(node)
+    }
+
+    /// Whether the nodes can be given as they were.
+    pub(crate) fn repeats_nodes(&self) -> bool {
+        self.nodes.is_some()
     }
 
     /// Whether the command already names `node`.
@@ -302,6 +319,14 @@ impl Program {
     /// The same, else a placeholder.
     pub(crate) fn why(&self) -> &str {
         self.reason().unwrap_or(NO_REASON)
+    }
+
+    /// Where to add flags, after a space: behind `--`, they would be arguments of the hook or of the command of `with`.
+    pub(crate) fn place_of_flags(&self) -> &'static str {
+        match self.has_hook || self.verb == "with" {
+            true => " before `--`",
+            false => "",
+        }
     }
 
     /// Whether a hook was typed behind `--`.
@@ -497,6 +522,20 @@ mod tests {
         assert_eq!(other.run_with(""), "add `--holder bob`");
         let hold = cordon.of_verb("hold", None);
         assert_eq!(hold.run_with(""), "run `kubectl maint hold a b -m x`");
+    }
+
+    #[test]
+    fn added_options_are_accepted() {
+        let with = run("with a --lease-duration 5m -- ./job");
+        assert_eq!(with.with("--wait"), "by adding `--wait` before `--`");
+        let partial = run("acquire a b --partial --duration 1h");
+        assert_eq!(
+            partial.with("--wait"),
+            "by adding `--wait` instead of --partial"
+        );
+        let until = run("acquire a --until 18:00Z");
+        assert_eq!(until.run_with("--wait"), "add `--wait` instead of --until");
+        assert_eq!(until.with("--take-expired"), "by adding `--take-expired`");
     }
 
     #[test]

@@ -146,12 +146,13 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             format!("-o lock-id cannot be combined with {flag}: nothing is locked"),
             ONLY_ONE,
         ),
+        InputError::NoLockIdOfFree => both(
+            "-o lock-id needs another --for: a free node has no lock id",
+            "add --for=locked, or remove -o lock-id",
+        ),
         InputError::MissingLockId { variable } => both(
             "missing --lock-id",
-            format!(
-                "use the output of `acquire -o lock-id`, or that of `{}`; `with` sets {variable}",
-                program.run(format_args!("status {} -o lock-id", program.nodes("NODE")))
-            ),
+            format!("use the output of `acquire -o lock-id`; inside of `with`, {variable} is set"),
         ),
         InputError::NoLockIdOf { source, node } => both(
             format!("{source} has no lock id for node/{node}"),

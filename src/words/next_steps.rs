@@ -111,10 +111,8 @@ pub(crate) fn next_step(
         [node] => node,
         _ => "NODE...",
     };
-    let narrowed = match left.is_empty() && open.is_empty() {
-        true => None,
-        false => Some(program.narrowed(done)),
-    };
+    let is_all = left.is_empty() && open.is_empty();
+    let narrowed = (!is_all || !program.repeats_nodes()).then(|| program.narrowed(done));
     let program = narrowed.as_ref().unwrap_or(program);
     let nodes = program.nodes(node);
     match verb {

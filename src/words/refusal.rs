@@ -164,6 +164,7 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
         ))
     );
     let waits = request.waited || program.waits();
+    let longer = "to wait longer, increase --timeout or remove it";
     // Don't suggest waiting for a lock that lasts longer than maintenance may take.
     let overlong = is_overlong(refused, request.now);
     let can_wait = !waits && !overlong;
@@ -188,6 +189,9 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             _ => format!("with `{}`", program.run(format_args!("wait {node}"))),
         };
         return match running {
+            HoldingCommand::With if request.waited && verb != Verb::Wait => {
+                format!("{words}; exit its command if it still runs; {longer}")
+            }
             HoldingCommand::With => {
                 format!("{words}; exit its command if it still runs, or wait for the lock {how}")
             }
@@ -202,7 +206,18 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
         let what = match verb {
             Verb::Hold => as_holder.run_with(""),
             Verb::With => as_holder.run_with("--reentry"),
-            Verb::Fence | Verb::Unfence => format!("add `--holder {}`", for_shell(person)),
+            Verb::Fence | Verb::Unfence => format!(
+                "add `--holder {}`{}",
+                for_shell(person),
+                program.place_of_flags()
+            ),
+            Verb::Renew if refused.state == State::AdminHold => {
+                let hold = as_holder.narrowed(nodes).of_verb(Verb::Hold.name(), lease);
+                let hold = hold.same_command("--expect-until TIME");
+                return format!(
+                    "a hold does not expire; if you are {whom}, set its expected end with `{hold}`"
+                );
+            }
             _ => {
                 let verb = verb_of_same_user(verb, refused.state);
                 format!("run `{}`", as_holder.run(format_args!("{verb} {node}")))
@@ -225,22 +240,33 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             let take_over = same.with("--take-over");
             match can_wait {
                 true => format!(
-                    "wait for {it} {}, or take {it} over {take_over}",
+                    "wait for {it} {}; if nobody works there, take {it} over {take_over}",
                     same.with("--wait")
                 ),
+                false if request.waited && !overlong => {
+                    format!("{longer}; if nobody works there, take {it} over {take_over}")
+                }
                 false => format!("take {it} over {take_over}{or_by_force}"),
             }
         }
-        (Refusal::Held | Refusal::AdminHold, Verb::Fence | Verb::Unfence) => format!(
-            "ask {whom} to release it, or take it over first with `{}`{or_by_force}",
-            named
-                .of_verb(Verb::Hold.name(), None)
-                .same_command("--take-over")
-        ),
+        (Refusal::Held | Refusal::AdminHold, Verb::Fence | Verb::Unfence) => {
+            let ask = match (verb, refused.refusal) {
+                // The lock of a fenced node only ends with its fencing.
+                (Verb::Unfence, _) => "unfence the node, or take the lock over first",
+                (_, Refusal::AdminHold) => "end the hold, or take it over first",
+                _ => "release it, or take it over first",
+            };
+            format!(
+                "ask {whom} to {ask} with `{}`{or_by_force}",
+                named
+                    .of_verb(Verb::Hold.name(), None)
+                    .same_command("--take-over")
+            )
+        }
         (Refusal::AdminHold, Verb::Acquire | Verb::With) if can_wait => format!(
-            "wait for {it} {}, or {}",
+            "wait for {it} {}; if nobody works there, end the hold with `{}`",
             same.with("--wait"),
-            by_unhold(program, &whom, node)
+            program.run(format_args!("unhold {node}"))
         ),
         (Refusal::AdminHold, _) => by_unhold(program, &whom, node),
         (Refusal::NotHolder, _) if refused.state == State::AdminHold => {
@@ -250,12 +276,12 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
         (Refusal::NotAHold, _) if holder == Some(request.caller) => release(),
         (Refusal::NotHolder, Verb::Release) if matches!(refused.state, State::Expired { .. }) => {
             format!(
-                "take {it} over {}, or only end the {lock} with {by_force}",
+                "acquire {it} {}, or only end the {lock} with {by_force}",
                 to_lock.with("")
             )
         }
         (Refusal::NotHolder, Verb::Release) | (Refusal::NotAHold, _) => {
-            format!("ask {whom} to release {it}, or end the {lock} with {by_force}")
+            format!("ask {whom} to release {it}; {if_nobody}")
         }
         (Refusal::Held | Refusal::NotHolder, _) if overlong => {
             format!("ask {whom} to release {it}; {if_nobody}")
@@ -264,9 +290,7 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             State::Held { .. } if verb == Verb::Wait => {
                 wait_longer(LockState::Free, nodes, program)
             }
-            State::Held { .. } if request.waited => {
-                "to wait longer, increase --timeout or remove it".to_owned()
-            }
+            State::Held { .. } if request.waited => longer.to_owned(),
             State::Held { .. } => format!("wait for {it} {}", to_lock.with("--wait")),
             _ => format!("acquire {it} {}", to_lock.with("")),
         },
@@ -362,10 +386,7 @@ pub(super) fn wait_longer(awaited: LockState, nodes: &[String], program: &Progra
     let nodes = named.nodes(MANY);
     format!(
         "wait longer with `{}`",
-        program.run(format_args!(
-            "wait {nodes}{condition} --timeout {}",
-            longest_lock()
-        ))
+        program.run(format_args!("wait {nodes}{condition}"))
     )
 }
 
@@ -400,8 +421,9 @@ fn under(holder: &str, verb: Verb, same: &Program) -> String {
         // A hook is not repeated.
         Verb::Fence | Verb::Unfence => {
             return format!(
-                "this runs inside `with`, which has the lock; act as its holder: add `--holder {}`",
-                for_shell(holder)
+                "this runs inside `with`, which has the lock; act as its holder: add `--holder {}`{}",
+                for_shell(holder),
+                same.place_of_flags()
             );
         }
         _ => "",
@@ -425,7 +447,7 @@ pub(crate) fn running_command(holder: &str, caller: &str) -> Option<(HoldingComm
 
 fn by_unhold(program: &Program, whom: &str, node: &str) -> String {
     format!(
-        "ask {whom} to end the hold, or end it with `{}`",
+        "ask {whom} to end the hold; if nobody works there, end it with `{}`",
         program.run(format_args!("unhold {node}"))
     )
 }

@@ -6,6 +6,9 @@ use super::usage::did_you_mean;
 /// How many names are suggested.
 const MOST: usize = 2;
 
+/// With more hints, it is quicker to look at all names.
+const MOST_HINTS: usize = 2;
+
 /// The known names that are within a typo of `typed`, the nearest first.
 pub(crate) fn near_misses<'a>(
     typed: &str,
@@ -22,7 +25,7 @@ pub(crate) fn near_misses<'a>(
 }
 
 /// What to type instead of the nodes in `unknown`, which don't exist: known names that were not given too, a
-/// line for each, else how to list all.
+/// line for each if these are few, else how to list all.
 pub(crate) fn instead_of(unknown: &[String], known: &[&str], program: &Program) -> Vec<String> {
     if let Some(hint) = program.unquoted_reason(unknown) {
         return vec![hint];
@@ -36,13 +39,13 @@ pub(crate) fn instead_of(unknown: &[String], known: &[&str], program: &Program) 
         };
         (!near.is_empty()).then(|| format!("{whose}{}", did_you_mean(&near.join(", "))))
     });
-    let hints: Vec<String> = hints.collect();
-    match hints.is_empty() {
-        true => vec![format!(
+    let hints: Vec<String> = hints.take(MOST_HINTS + 1).collect();
+    match hints.len() {
+        1..=MOST_HINTS => hints,
+        _ => vec![format!(
             "list all nodes with `{}`",
             program.run("status --all")
         )],
-        false => hints,
     }
 }
 

@@ -164,7 +164,7 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: cannot acquire node/worker-1: on hold by alice@bastion: "disk" (since [time])
-        hint: wait for it with `kubectl maint acquire worker-1 --wait`, or ask alice@bastion to end the hold, or end it with `kubectl maint unhold worker-1`
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`; if nobody works there, end the hold with `kubectl maint unhold worker-1`
         -- exit code 3
         "#
         );
@@ -691,7 +691,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         node/worker-1 on hold by alice@bastion
         -- stderr
         error: cannot put node/worker-2 on hold: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint hold worker-2 -m 'rack moves' --wait`, or take it over with `kubectl maint hold worker-2 -m 'rack moves' --take-over`
+        hint: wait for it with `kubectl maint hold worker-2 -m 'rack moves' --wait`; if nobody works there, take it over with `kubectl maint hold worker-2 -m 'rack moves' --take-over`
         lease/worker-1 created
         A hold does not expire, and `kubectl drain` still evicts pods. To end it:
           kubectl maint unhold worker-1
@@ -711,7 +711,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         $ kubectl maint release worker-2 -m "he is away"
         -- stderr
         error: cannot release node/worker-2: locked by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask bob@laptop to release it, or end the lock with `kubectl maint release worker-2 --force -m 'he is away'`
+        hint: ask bob@laptop to release it; if nobody works there, release it with `kubectl maint release worker-2 --force -m 'he is away'`
         -- exit code 3
         "#);
     });
@@ -754,7 +754,7 @@ fn many_nodes_of_one_holder_take_one_line() {
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @r#"
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
         -- stderr
-        error: cannot acquire 6 nodes: locked by bob@laptop: "rack moves" (the last until [time]): worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
+        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop: "rack moves" (the last until [time])
         error: cannot acquire node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         error: cannot acquire node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9 --wait`
@@ -765,11 +765,11 @@ fn many_nodes_of_one_holder_take_one_line() {
         $ kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
         node/worker-9 already free
         -- stderr
-        error: cannot release 6 nodes: locked by bob@laptop: "rack moves" (the last until [time]); you are alice@bastion: worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
+        error: cannot release 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop: "rack moves" (the last until [time]); you are alice@bastion
         error: cannot release node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
         error: cannot release node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask bob@laptop to release them, or end the locks with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
-        hint: ask carol@desk to release them, or end the locks with `kubectl maint release worker-7 worker-8 --force -m WHY`
+        hint: ask bob@laptop to release them; if nobody works there, release them with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
+        hint: ask carol@desk to release them; if nobody works there, release them with `kubectl maint release worker-7 worker-8 --force -m WHY`
         1 of 9 nodes free; not released: worker-1, worker-2, worker-3, worker-4, worker-5, worker-6, worker-7, worker-8
         -- exit code 3
         "#);
@@ -795,7 +795,7 @@ fn nodes_that_one_person_locked_for_different_reasons_take_one_line() {
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @"
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6
         -- stderr
-        error: cannot acquire 6 nodes: locked by bob@laptop (different reasons, the last until [time]): worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
+        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (different reasons, the last until [time])
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --wait`
         none of the 6 nodes was acquired
         -- exit code 3
@@ -811,7 +811,7 @@ fn nodes_that_commands_of_one_person_hold_take_one_line() {
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @"
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6
         -- stderr
-        error: cannot acquire 6 nodes: locked by bob@laptop (renewed while their commands run): worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
+        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (renewed while their commands run)
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --wait`
         none of the 6 nodes was acquired
         -- exit code 3
@@ -819,8 +819,8 @@ fn nodes_that_commands_of_one_person_hold_take_one_line() {
         assert_snapshot!(cluster.maint(["release"]).args(&nodes).run(), @"
         $ kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6
         -- stderr
-        error: cannot release 6 nodes: locked by bob@laptop (renewed while their commands run); you are alice@bastion: worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
-        hint: ask bob@laptop to release them, or end the locks with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
+        error: cannot release 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (renewed while their commands run); you are alice@bastion
+        hint: ask bob@laptop to release them; if nobody works there, release them with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
         none of the 6 nodes was released
         -- exit code 3
         ");
@@ -841,7 +841,7 @@ fn a_refusal_says_that_a_hold_is_overdue_and_that_a_lock_has_no_times() {
         $ kubectl maint acquire worker-1 --free-only
         -- stderr
         error: cannot acquire node/worker-1: on hold by bob@laptop (since [time], expected until [time], overdue by 120m)
-        hint: wait for it by adding `--wait`, or ask bob@laptop to end the hold, or end it with `kubectl maint unhold worker-1`
+        hint: wait for it by adding `--wait`; if nobody works there, end the hold with `kubectl maint unhold worker-1`
         -- exit code 3
         ");
         assert_snapshot!(acquire(&timeless), @"

@@ -114,7 +114,7 @@ fn is_ended_by_a_second_ctrl_c_at_once() {
         $ kubectl maint release worker-1
         -- stderr
         waiting for credential plugin login
-        error: interrupted again: locks were not released, and a request may still take effect
+        error: interrupted again: locks of this command may remain, and a request may still take effect
         hint: check with `kubectl maint status --mine`
         -- exit code 130
         ");

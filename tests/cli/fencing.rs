@@ -142,7 +142,7 @@ fn inside_with_the_hint_keeps_the_hook() {
         $ kubectl maint fence worker-1 -- true
         -- stderr
         error: cannot fence node/worker-1: locked by alice@bastion/with-7 (since [time], until [time], [length] left, renewed while its command runs)
-        hint: this runs inside `with`, which has the lock; act as its holder: add `--holder alice@bastion/with-7`
+        hint: this runs inside `with`, which has the lock; act as its holder: add `--holder alice@bastion/with-7` before `--`
         -- exit code 3
         ");
     });
@@ -392,8 +392,8 @@ fn a_deletion_without_the_right_to_lock_names_the_risk() {
           info     node-unreachable  the node is unreachable, and its last heartbeat is 5m old: its pods may still be running
           6 checks ok
         -- stderr
-        error: risks not accepted: unread: could not lock the node: Error from server (Forbidden): not you; nothing was deleted
-        hint: to delete without the lock: `kubectl maint force-delete node/worker-1 --accept-risk=unread -m dark`
+        error: could not lock the node: Error from server (Forbidden): not you; nothing was deleted
+        hint: to accept the risk `unread` and delete without the lock: `kubectl maint force-delete node/worker-1 --accept-risk=unread -m dark`
         -- exit code 6
         ");
     });
@@ -452,8 +452,8 @@ fn to_wait_for_one_of_all_unreachable_nodes_the_hint_names_it() {
         lease/worker-1 created
         node/worker-1 on hold until it is unfenced
         node/worker-1: waiting for 1 pod (default/web-0) to be removed
-        error: node/worker-1 is not empty: node/worker-1 is fenced, but 1 pod (default/web-0) is left
-        hint: keep waiting with `kubectl maint fence worker-1 -- HOOK` (the hook does not run again); see what blocks them with `kubectl maint status --pods worker-1`
+        error: node/worker-1 is fenced, but 1 pod (default/web-0) is left
+        hint: keep waiting with `kubectl maint fence worker-1 -- HOOK` (the hook does not run again); see what is left with `kubectl maint status --pods worker-1`
         -- exit code 4
         ");
         assert_snapshot!(fence(&[&node]), @"
@@ -461,8 +461,8 @@ fn to_wait_for_one_of_all_unreachable_nodes_the_hint_names_it() {
         node/worker-1 is already fenced by alice@bastion, with true (since [time])
         -- stderr
         node/worker-1: waiting for 1 pod (default/web-0) to be removed
-        error: node/worker-1 is not empty: node/worker-1 is fenced, but 1 pod (default/web-0) is left
-        hint: run the command again to keep waiting; see what blocks them with `kubectl maint status --pods worker-1`
+        error: node/worker-1 is fenced, but 1 pod (default/web-0) is left
+        hint: to wait, run the command again without --timeout=0 (the hook does not run again); see what is left with `kubectl maint status --pods worker-1`
         -- exit code 4
         ");
     });

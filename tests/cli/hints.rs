@@ -63,7 +63,7 @@ fn refused_nodes_have_one_hint_for_all_of_them() {
         -- stderr
         error: node/worker-1 is not free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         error: node/worker-2 is not free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait longer with `kubectl maint wait worker-1 worker-2 --timeout 1h`
+        hint: wait longer with `kubectl maint wait worker-1 worker-2`
         -- exit code 4
         "#);
         cluster.maint(["acquire", free]).succeeds();
@@ -72,7 +72,7 @@ fn refused_nodes_have_one_hint_for_all_of_them() {
         $ kubectl maint wait worker-3 --for=OnHold --timeout=0
         -- stderr
         error: node/worker-3 is not on hold: it is locked by you as alice@bastion (since [time], until [time], [length] left)
-        hint: wait longer with `kubectl maint wait worker-3 --for=on-hold --timeout 1h`
+        hint: wait longer with `kubectl maint wait worker-3 --for=on-hold`
         -- exit code 4
         ");
     });
@@ -104,6 +104,29 @@ fn several_own_locks_have_one_hint() {
         error: node/worker-3 is not free: locked by you as alice@bastion (since [time], until [time], [length] left)
         hint: release them with `kubectl maint release worker-1 worker-2 worker-3`
         -- exit code 4
+        ");
+    });
+}
+
+/// Standard input cannot be read again.
+#[test]
+fn nodes_from_standard_input_are_named() {
+    in_memory("hints-stdin", |cluster| {
+        let [one, two] = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        let list = format!("{one}\n{two}\n");
+        let acquire = cluster.maint(["acquire", "--nodes-from", "-", "-m", "disk"]);
+        assert_snapshot!(acquire.stdin(list).run(), @"
+        $ kubectl maint acquire --nodes-from - -m disk
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        node/worker-2 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        lease/worker-1 and 1 more created
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1 worker-2
+          kubectl maint renew worker-1 worker-2
+          kubectl maint hold worker-1 worker-2 -m disk
+        both nodes are locked
+        -- exit code 0
         ");
     });
 }

@@ -77,7 +77,7 @@ fn of_several_nodes_each_is_held_on_its_own() {
         -- stderr
         error: cannot put node/worker-2 on hold: locked by bob@laptop (since [time], until [time], [length] left)
         error: cannot put node/worker-3 on hold: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait for them with `kubectl maint hold worker-2 worker-3 -m rack --wait`, or take them over with `kubectl maint hold worker-2 worker-3 -m rack --take-over`
+        hint: wait for them with `kubectl maint hold worker-2 worker-3 -m rack --wait`; if nobody works there, take them over with `kubectl maint hold worker-2 worker-3 -m rack --take-over`
         Holds do not expire, and `kubectl drain` still evicts pods. To end them:
           kubectl maint unhold worker-4 worker-1
         2 of 4 nodes on hold: worker-4, worker-1
@@ -104,7 +104,7 @@ fn locks_of_others_are_taken_over_only_after_a_confirmation() {
         $ kubectl maint hold worker-1 -m fire
         -- stderr
         error: cannot put node/worker-1 on hold: locked by bob@laptop: "kernel" (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint hold worker-1 -m fire --wait`, or take it over with `kubectl maint hold worker-1 -m fire --take-over`
+        hint: wait for it with `kubectl maint hold worker-1 -m fire --wait`; if nobody works there, take it over with `kubectl maint hold worker-1 -m fire --take-over`
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "fire", "--take-over"]).run(), @r#"
@@ -149,7 +149,7 @@ fn locks_of_others_are_taken_over_only_after_a_confirmation() {
         $ kubectl maint hold worker-1 -m flood
         -- stderr
         error: cannot put node/worker-1 on hold: on hold by alice@bastion: "fire" (since [time])
-        hint: wait for it with `kubectl maint hold worker-1 -m flood --wait`, or take it over with `kubectl maint hold worker-1 -m flood --take-over`
+        hint: wait for it with `kubectl maint hold worker-1 -m flood --wait`; if nobody works there, take it over with `kubectl maint hold worker-1 -m flood --take-over`
         -- exit code 3
         "#
         );

@@ -39,14 +39,14 @@ fn a_refusal_by_an_overlong_lease_says_how_to_break_it() {
         assert_snapshot!(cluster.maint(["acquire", &two_hours]).run(), @"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: cannot acquire node/worker-1: locked by bob@laptop (since [time], until [time], [length] left, longer than 1h)
+        error: cannot acquire node/worker-1: locked by bob@laptop (since [time], until [time], [length] left, over the 1h limit)
         hint: ask bob@laptop to release it; if nobody works there, release it with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         ");
         assert_snapshot!(cluster.maint(["hold", &two_hours, "-m", "fire"]).run(), @"
         $ kubectl maint hold worker-1 -m fire
         -- stderr
-        error: cannot put node/worker-1 on hold: locked by bob@laptop (since [time], until [time], [length] left, longer than 1h)
+        error: cannot put node/worker-1 on hold: locked by bob@laptop (since [time], until [time], [length] left, over the 1h limit)
         hint: take it over with `kubectl maint hold worker-1 -m fire --take-over`; if nobody works there, release it with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         ");
@@ -54,7 +54,7 @@ fn a_refusal_by_an_overlong_lease_says_how_to_break_it() {
         assert_snapshot!(same_user.run(), @"
         $ kubectl maint acquire worker-2
         -- stderr
-        error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until an unreadable time, longer than 1h)
+        error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until an unreadable time, over the 1h limit)
         hint: if you are bob@laptop, run `kubectl maint renew worker-2 --holder bob@laptop`; if nobody works there, release it with `kubectl maint release worker-2 --force -m WHY`
         -- exit code 3
         ");

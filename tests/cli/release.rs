@@ -31,7 +31,7 @@ fn it_is_made_for_cleanup_traps() {
         $ kubectl maint release worker-1
         -- stderr
         error: cannot release node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask bob@laptop to release it, or end the lock with `kubectl maint release worker-1 --force -m WHY`
+        hint: ask bob@laptop to release it; if nobody works there, release it with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         ");
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
@@ -41,7 +41,7 @@ fn it_is_made_for_cleanup_traps() {
         $ kubectl maint release worker-1
         -- stderr
         error: cannot release node/worker-1: the lock of bob@laptop has expired (since [time], expired at [time], [length] ago); you are alice@bastion
-        hint: take it over with `kubectl maint acquire worker-1 -m WHY`, or only end the lock with `kubectl maint release worker-1 --force -m WHY`
+        hint: acquire it with `kubectl maint acquire worker-1 -m WHY`, or only end the lock with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         ");
     });
@@ -140,14 +140,14 @@ fn an_own_hold_is_ended() {
         $ kubectl maint release worker-1
         -- stderr
         error: cannot release node/worker-1: on hold by alice@bastion: "disk" (since [time])
-        hint: ask alice@bastion to end the hold, or end it with `kubectl maint unhold worker-1`
+        hint: ask alice@bastion to end the hold; if nobody works there, end it with `kubectl maint unhold worker-1`
         -- exit code 3
         "#);
         assert_snapshot!(bob(&["release", &node, "--force", "--yes"]), @r#"
         $ kubectl maint release worker-1 --force --yes
         -- stderr
         error: cannot release node/worker-1: on hold by alice@bastion: "disk" (since [time])
-        hint: ask alice@bastion to end the hold, or end it with `kubectl maint unhold worker-1`
+        hint: ask alice@bastion to end the hold; if nobody works there, end it with `kubectl maint unhold worker-1`
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["release", &node, "--dry-run"]).run(), @"

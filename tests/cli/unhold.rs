@@ -134,7 +134,7 @@ fn a_lease_is_no_hold() {
         $ kubectl maint unhold worker-1 --yes
         -- stderr
         error: cannot unhold node/worker-1: not on hold, but locked by alice@bastion (since [time], until [time], [length] left)
-        hint: ask alice@bastion to release it, or end the lock with `kubectl maint release worker-1 --force -m WHY`
+        hint: ask alice@bastion to release it; if nobody works there, release it with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         "
         );

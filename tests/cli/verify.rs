@@ -73,14 +73,14 @@ fn a_lock_id_is_of_one_node() {
         $ kubectl maint verify worker-2 --lock-id [lock-id]
         -- stderr
         error: the lock id does not match the Lease of node/worker-2: it is for another node or for a deleted Lease
-        hint: stop the work that relied on this lock; show your locks with `kubectl maint status --mine -o lock-id`
+        hint: if you meant another node, name it; otherwise, stop the work that relied on this lock
         -- exit code 3
         ");
         assert_snapshot!(verify(&cluster.name("wroker-1")), @"
         $ kubectl maint verify wroker-1 --lock-id [lock-id]
         -- stderr
         error: node/wroker-1 has no Lease: the lock id is for another node, or the Lease was deleted
-        hint: stop the work that relied on this lock; show your locks with `kubectl maint status --mine -o lock-id`
+        hint: if you meant another node, name it; otherwise, stop the work that relied on this lock
         -- exit code 3
         ");
     });
@@ -162,7 +162,7 @@ fn without_an_acquisition_there_is_nothing_to_verify() {
     $ kubectl maint verify worker-1
     -- stderr
     error: missing --lock-id
-    hint: use the output of `acquire -o lock-id`, or that of `kubectl maint status worker-1 -o lock-id`; `with` sets MAINT_LOCK_ID
+    hint: use the output of `acquire -o lock-id`; inside of `with`, MAINT_LOCK_ID is set
     -- exit code 2
     ");
     let id = "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9";
@@ -202,7 +202,7 @@ fn locks_that_were_lost_alike_are_counted() {
         assert_snapshot!(verify.run(), @"
         $ kubectl maint verify
         -- stderr
-        error: lost the locks on 5 nodes: replaced by a newer lock of bob@laptop (the last until [time]): worker-1, worker-2, worker-3, worker-4, worker-5
+        error: lost the locks on 5 nodes (worker-1, worker-2, worker-3, worker-4, worker-5): replaced by a newer lock of bob@laptop (the last until [time])
         hint: stop the work that relied on these locks
         -- exit code 3
         ");

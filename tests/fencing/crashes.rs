@@ -91,7 +91,7 @@ fn after_a_crash_in_the_hook_somebody_else_ends_the_hold_after_a_confirmation() 
     $ kubectl maint unfence worker-1 --resume=[id]
     -- stderr
     context [context], server [server], user [user]: 1 node
-      node/worker-1 is not fenced, but on hold by alice@bastion: a `fence` command is running or was interrupted: "fencing: with sh"
+      node/worker-1 is not fenced, but on hold by alice@bastion: "fencing: with sh" (since [time]); a `fence` command is running or was interrupted
       Answer yes only if no `fence` command is running for this node.
     error: not confirmed: there is no terminal for a prompt
     hint: add --yes to confirm
@@ -178,7 +178,7 @@ fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
         "{run}"
     );
     let hint = format!(
-        "hint: run the command again to keep waiting; see what blocks them with `kubectl maint status --pods {node}`\n"
+        "hint: to wait, run the command again without --timeout=0 (the hook does not run again); see what is left with `kubectl maint status --pods {node}`\n"
     );
     assert!(run.stderr.ends_with(&hint), "{run}");
     let run = again().args(["-o", "json"]).args(hook).run();

@@ -24,7 +24,7 @@ fn unhold_leaves_the_hold_of_a_fencing_to_unfence() {
     assert_snapshot!(stage.maint(["unhold", &node]).run(), @r#"
     $ kubectl maint unhold worker-1
     -- stderr
-    error: node/worker-1 is fenced, on hold by alice@bastion until it is unfenced: "fencing: powered off: dark" (since [time])
+    error: cannot unhold node/worker-1: fenced, on hold by alice@bastion until it is unfenced: "fencing: powered off: dark" (since [time])
     hint: return the node to service and end the hold with `kubectl maint unfence worker-1`
     -- exit code 6
     "#);
@@ -93,7 +93,7 @@ fn a_hold_that_somebody_took_over_is_theirs() {
     $ kubectl maint unfence worker-1
     -- stderr
     error: cannot unfence node/worker-1: on hold by mallory@laptop: "mine" (since [time])
-    hint: ask mallory@laptop to release it, or take it over first with `kubectl maint hold worker-1 -m WHY --take-over`
+    hint: ask mallory@laptop to unfence the node, or take the lock over first with `kubectl maint hold worker-1 -m WHY --take-over`
     -- exit code 3
     "#);
     stage.frees(&node);
@@ -103,7 +103,7 @@ fn a_hold_that_somebody_took_over_is_theirs() {
     $ kubectl maint unfence worker-1
     -- stderr
     error: cannot unfence node/worker-1: locked by mallory@laptop: "mine" (since [time], until [time], [length] left)
-    hint: ask mallory@laptop to release it, or take it over first with `kubectl maint hold worker-1 -m WHY --take-over`
+    hint: ask mallory@laptop to unfence the node, or take the lock over first with `kubectl maint hold worker-1 -m WHY --take-over`
     -- exit code 3
     "#);
     assert!(stage.is_tainted(&node));
@@ -129,7 +129,7 @@ fn a_hook_that_succeeded_but_cannot_be_recorded_is_reported() {
     Warning: the fencing hold on node/worker-1 was lost: mallory@laptop has the lock now
     Warning: the hook succeeded, but this was not recorded: node/worker-1 should be off now
     error: cannot fence node/worker-1: on hold by mallory@laptop: "mine" (since [time])
-    hint: ask mallory@laptop to release it, or take it over first with `kubectl maint hold worker-1 -m WHY --take-over`
+    hint: ask mallory@laptop to end the hold, or take it over first with `kubectl maint hold worker-1 -m WHY --take-over`
     -- exit code 3
     "#);
     assert_eq!(stage.record(&node), None);
@@ -148,7 +148,7 @@ fn the_lock_of_a_fenced_node_is_ended_by_unfence_alone() {
     assert_snapshot!(mallory(&["unhold", &node]).run(), @r#"
     $ kubectl maint unhold worker-1
     -- stderr
-    error: node/worker-1 is fenced, on hold by mallory@laptop: "mine" (since [time])
+    error: cannot unhold node/worker-1: fenced, on hold by mallory@laptop: "mine" (since [time])
     hint: return the node to service first with `kubectl maint unfence worker-1`
     -- exit code 6
     "#);
@@ -180,7 +180,7 @@ fn a_lease_that_a_node_was_fenced_under_is_not_released_either() {
     assert_snapshot!(stage.maint(["release", &node]).run(), @"
     $ kubectl maint release worker-1
     -- stderr
-    error: node/worker-1 is fenced, locked by alice@bastion (since [time], until [time], [length] left)
+    error: cannot release node/worker-1: fenced, locked by alice@bastion (since [time], until [time], [length] left)
     hint: return the node to service first with `kubectl maint unfence worker-1`
     -- exit code 6
     ");

@@ -172,7 +172,7 @@ fn an_interrupted_record_of_a_hook_has_a_hint_to_continue() {
     -- stderr
     off
     error: unknown whether node/worker-1 was fenced: the write may still take effect (interrupted); its lock is kept
-    hint: check with `kubectl maint status worker-1`; to continue, run the command again with --resume=[id]
+    hint: check with `kubectl maint status worker-1`; to continue, run the command again with --resume=[id] before `--`
     -- exit code 130
     ");
     drop(record);
@@ -181,7 +181,7 @@ fn an_interrupted_record_of_a_hook_has_a_hint_to_continue() {
     $ kubectl maint fence worker-1 --timeout=1m -- echo off
     -- stderr
     error: a hook may still be running for node/worker-1: echo, started by alice@bastion at [time] (until [time] at the latest)
-    hint: wait for it to end; if that run was interrupted, run the command again with --resume=[id]
+    hint: wait for it to end; if that run was interrupted, run the command again with --resume=[id] before `--`
     -- exit code 3
     ");
     assert_eq!(run.resume(), again.resume());
@@ -205,7 +205,7 @@ fn a_hook_annotation_that_stays_has_a_hint_to_continue() {
     assert_snapshot!(run.ends(), @"
     $ kubectl maint fence worker-1 --isolated -- false
     -- stderr
-    Warning: could not remove the hook annotation from node/worker-1: interrupted; to run another hook now, run the command again with --resume=[id]
+    Warning: could not remove the hook annotation from node/worker-1: interrupted; to run another hook now, run the command again with --resume=[id] before `--`
     error: node/worker-1 was not fenced: the hook failed with exit code 1
     hint: check the machine of node/worker-1: the hook may have changed it; it printed nothing
     -- exit code 1

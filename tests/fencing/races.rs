@@ -106,7 +106,7 @@ fn of_two_runs_of_one_fencer_one_runs_its_hook() {
     $ kubectl maint fence worker-1 -- true
     -- stderr
     error: a hook may still be running for node/worker-1: sh, started by alice@bastion at [time] (until [time] at the latest)
-    hint: wait for it to end; if that run was interrupted, run the command again with --resume=[id]
+    hint: wait for it to end; if that run was interrupted, run the command again with --resume=[id] before `--`
     -- exit code 3
     ");
     let dry_run = ["fence", &node, "--dry-run=server", "--", "true"];

@@ -172,7 +172,7 @@ fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
     );
     assert!(run.stderr.contains(&told), "{run}");
     let told = format!(
-        "error: timed out after 1m waiting for its pods to run again: node/{unreachable} is fenced, but 1 pod ({name}) \
+        "error: timed out after 1m: node/{unreachable} is fenced, but 1 pod ({name}) \
          does not run again yet\nhint: see why with `kubectl maint why pod/db-0 -n {}`\n",
         stage.own()
     );

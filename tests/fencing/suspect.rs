@@ -211,7 +211,7 @@ fn a_suspect_is_left_alone_unless_it_is_confirmed() {
         &*fact,
         next,
         "error: not confirmed",
-        "hint: add --yes to confirm",
+        "hint: add --yes before `--` to confirm",
     ] {
         assert!(run.stderr.contains(words), "{run}");
     }

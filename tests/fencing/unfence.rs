@@ -42,7 +42,7 @@ fn the_lease_of_an_outer_command_ends_with_it() {
     node/worker-1 fenced by alice@bastion, powered off: dark
     -- stderr
     node/worker-1: nothing is left to evict or detach
-    the lock on node/worker-1 ends when this `with` command ends, and the fenced node is unlocked then; to keep it locked, run `kubectl maint hold worker-1 -m WHY`
+    the lock on node/worker-1 ends with this `with` command, and the fenced node is then unlocked; after that, lock it again with `kubectl maint hold worker-1 -m WHY`
     -- exit code 0
     ");
     assert_eq!(stage.holder(&node).as_deref(), Some(holder));

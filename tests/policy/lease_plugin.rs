@@ -123,7 +123,7 @@ fn holders_hold_and_administrators_take_over() {
 fn a_refusal_names_the_missing_right() {
     let Some(plane) = denying() else { return };
     let _logs = plane.keep_logs_on_panic("plugin-refused");
-    let node = "plugin-refused";
+    let node = "refused-1";
     self::node(plane, node);
     let uma = person(plane, "uma", &[USERS]);
     let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
@@ -131,32 +131,32 @@ fn a_refusal_names_the_missing_right() {
     assert_eq!(refused.code, 1, "{refused:?}");
     assert_eq!(
         refused.stderr,
-        "error: cannot put node/plugin-refused on hold: a policy refused it: to start a hold, uma needs the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for \
-         the right \"hold\" on leases; `kubectl maint install` creates the roles (deploy/rbac.yaml). Without it, lock the node for up \
-         to 1h with `kubectl maint acquire plugin-refused -m x --duration 1h --holder uma`\n"
+        r#"error: cannot put node/refused-1 on hold: a policy refused it: to start a hold, uma needs the right "hold" on leases (maint-hold-right)
+hint: ask an administrator for the right "hold" on leases; `kubectl maint install` creates the roles (deploy/rbac.yaml). Without it, lock the node for up to 1h with `kubectl maint acquire refused-1 -m x --duration 1h --holder uma`
+"#
     );
     uma.succeeds(&["acquire", node, "--holder", "uma"]);
     let refused = uma.maint(&["hold", node, "-m", "x", "--holder", "uma"]);
     assert_eq!(
         refused.stderr,
-        "error: cannot put node/plugin-refused on hold: a policy refused it: to turn a lock into a hold, uma needs \
+        "error: cannot put node/refused-1 on hold: a policy refused it: to turn a lock into a hold, uma needs \
          the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for the right \"hold\" on \
          leases; `kubectl maint install` creates the roles (deploy/rbac.yaml). Without it, extend your lock with `kubectl maint \
-         renew plugin-refused --holder uma`\n"
+         renew refused-1 --holder uma`\n"
     );
     let ugo = person(plane, "ugo", &[USERS]);
     let take = take_over(node, "ugo");
     let refused = ugo.maint(&take);
     assert_eq!(
         refused.stderr,
-        "error: cannot put node/plugin-refused on hold: a policy refused it: to replace this lock with a hold, ugo \
+        "error: cannot put node/refused-1 on hold: a policy refused it: to replace this lock with a hold, ugo \
          needs the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for the right \"hold\" \
          on leases; `kubectl maint install` creates the roles (deploy/rbac.yaml)\n"
     );
     let take = take_over(node, "hugo");
     let refused = hugo.maint(&take);
     assert_eq!(refused.code, 1, "{refused:?}");
-    let cause = "error: cannot put node/plugin-refused on hold: a policy refused it: locked by uma (API user \
+    let cause = "error: cannot put node/refused-1 on hold: a policy refused it: locked by uma (API user \
                  uma) until ";
     assert!(refused.stderr.starts_with(cause), "{refused:?}");
     let hint = " UTC (maint-live-lock)\nhint: ask that API user to end it; to take it over, ask an administrator for the right \

@@ -227,7 +227,7 @@ fn a_finalizer_holds_the_object() {
         fixture.ended_pod("web-1", Some(&set), &kept);
         let words = ["--accept-risk=owner", "-m", "why", "--timeout=-1s"];
         let run = fixture.force_delete("web-1", &words).ends_unfinished();
-        let line = "pod/web-1 force-deleted, but held by finalizer example.com/keep";
+        let line = "pod/web-1 is marked for deletion, but held by finalizer example.com/keep";
         assert!(run.stdout.contains(line), "{run}");
         let pod = fixture.cluster.get(&fixture.pod_path("web-1"));
         assert_eq!(pod["metadata"]["finalizers"][0], "example.com/keep");
@@ -276,7 +276,9 @@ fn a_pod_that_its_job_keeps_is_set_to_failed_first() {
         assert_eq!(fixture.cluster.get(&path)["status"]["phase"], "Running");
 
         let run = fixture.force_delete("copy-1", &words).ends_unfinished();
-        let held = format!("pod/copy-1 force-deleted, but held by finalizer {TRACKING}\n");
+        let held = format!(
+            "pod/copy-1 is marked for deletion, but held by finalizer {TRACKING}; its name is free when its controller removes the finalizer\n"
+        );
         assert!(run.stdout.ends_with(&held), "{run}");
         let pod = fixture.cluster.get(&path);
         assert_eq!(pod["status"]["phase"], "Failed");

@@ -368,7 +368,7 @@ fn an_own_lease_that_ends_after_the_report_stops_it() {
         let run = run.ends();
         assert_eq!(run.code, 6, "{run}");
         let message = format!(
-            "refused: lease: your lock on node/{} has expired; nothing was deleted",
+            "refused: lease: you no longer have the lock on node/{}; nothing was deleted",
             fixture.node
         );
         assert!(run.stderr.contains(&message), "{run}");

@@ -224,7 +224,7 @@ fn a_lock_that_is_refused_only_when_it_is_taken_stops_it_unless_that_was_named()
         };
         let run = force_delete("--accept-risk");
         assert_eq!(run.code, 6, "{run}");
-        assert!(run.stderr.contains("risks not accepted: unread: "), "{run}");
+        assert!(run.stderr.contains("to accept the risk `unread`"), "{run}");
         assert!(fixture.is_there("web-1"));
         let run = force_delete("--accept-risk=unread");
         assert_eq!(run.code, 0, "{run}");

@@ -112,7 +112,9 @@ fn copy_1_goes(fixture: &Fixture, kubeconfig: &Path) {
         .kubeconfig(kubeconfig)
         .ends_unfinished();
     // No controller runs here that would remove the finalizer.
-    let message = format!("pod/copy-1 force-deleted, but held by finalizer {TRACKING}\n");
+    let message = format!(
+        "pod/copy-1 is marked for deletion, but held by finalizer {TRACKING}; its name is free when its controller removes the finalizer\n"
+    );
     assert!(run.stdout.ends_with(&message), "{run}");
     let status = fixture.cluster.get(&fixture.pod_path("copy-1"))["status"].clone();
     assert_eq!(status["phase"], "Failed", "{status:#}");

@@ -55,7 +55,7 @@ pub(crate) struct FenceArgs {
     /// HOOK cuts the node off instead of powering it off
     ///
     /// The node keeps running, but cannot reach anything that its pods could damage, such as storage.
-    /// To unfence it, use a hook that does the opposite.
+    /// To unfence it, first end everything that runs on the node, then use a hook that reconnects it.
     #[arg(long, requires = "hook", conflicts_with = "powered_off")]
     pub(crate) isolated: bool,
 

@@ -220,7 +220,8 @@ impl Run<'_> {
     ) -> Option<String> {
         let caller = self.session.locks.identity();
         let running_command = holders.find_map(|holder| running_command(holder, caller));
-        let to_end = || Some(fenced::to_end(fenced?, self.session.program));
+        // Only a record names a node as fenced.
+        let to_end = || Some(fenced::to_end(fenced?, true, self.session.program));
         running_command.map(|(_, words)| words).or_else(to_end)
     }
 

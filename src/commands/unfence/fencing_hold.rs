@@ -44,7 +44,8 @@ impl UnfenceRun<'_> {
         if target.locks().is_own(hold) || target.is_dry_run() {
             return Ok(false);
         }
-        let question = Question::to_unfence(&target.common.session.place(), hold, record);
+        let question =
+            Question::to_unfence(&target.common.session.place(), hold, record, target.now());
         self.ask(&question).await?;
         Ok(true)
     }
@@ -56,7 +57,8 @@ impl UnfenceRun<'_> {
         if target.is_dry_run() {
             return Ok(());
         }
-        self.ask(&Question::to_end_hold(&target.common.session.place(), hold))
+        let place = target.common.session.place();
+        self.ask(&Question::to_end_hold(&place, hold, target.now()))
             .await
     }
 

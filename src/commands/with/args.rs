@@ -35,6 +35,7 @@ use crate::exit::Code;
 #[derive(Args, Debug)]
 #[command(
     mut_arg("create_namespace", asks_without_yes),
+    mut_arg("take_expired", asks_without_yes),
     mut_arg("wait", |wait| wait.long_help(
         "Wait for the nodes to be unlocked\n\n\
          Your own locks are refused at once: use --reentry. A dry run does not wait."

@@ -161,7 +161,12 @@ impl<'a> Hook<'a> {
             .await
         {
             let terminal = target.terminal();
-            terminal.warn(hook_stays(&target.node, &self.id, &failure));
+            terminal.warn(hook_stays(
+                &target.node,
+                &self.id,
+                &failure,
+                target.program(),
+            ));
         }
     }
 

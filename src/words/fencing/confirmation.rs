@@ -1,12 +1,13 @@
 //! What is asked before a node is fenced or unfenced.
 
 use maintenance_lease::NodeLease;
+use maintenance_lease::protocol::{Now, State};
 use pod_safety::fencing::Record;
 
 use super::progress::was_fenced;
 use crate::text::escape;
 use crate::words::holder_name::person;
-use crate::words::lock::why;
+use crate::words::lock::about;
 
 /// What an operator confirms: facts, and a question.
 pub(crate) struct Question {
@@ -51,24 +52,32 @@ impl Question {
 
     /// Before somebody else's hold is ended. Its reason may be that of an earlier run that did not finish, so the
     /// record counts if there is one.
-    pub(crate) fn to_unfence(place: &str, hold: &NodeLease, record: Option<&Record>) -> Self {
+    pub(crate) fn to_unfence(
+        place: &str,
+        hold: &NodeLease,
+        record: Option<&Record>,
+        now: Now,
+    ) -> Self {
         let (node, person) = (hold.node(), person(hold));
         let fact = match record {
             Some(record) => was_fenced(node, record),
-            None => format!("node/{node} is on hold by {person}{}", why(hold)),
+            None => format!(
+                "node/{node} is on hold by {person}{}",
+                about(hold, State::AdminHold, now)
+            ),
         };
         let text = format!("Unfence node/{node} and end the hold of {person}?");
         Self::new(place, [fact], text)
     }
 
     /// Before a hold without a record is ended.
-    pub(crate) fn to_end_hold(place: &str, hold: &NodeLease) -> Self {
+    pub(crate) fn to_end_hold(place: &str, hold: &NodeLease, now: Now) -> Self {
         let (node, person) = (hold.node(), person(hold));
+        let about = about(hold, State::AdminHold, now);
         let facts = [
             format!(
-                "node/{node} is not fenced, but on hold by {person}: a `fence` command is running or was \
-                 interrupted{}",
-                why(hold)
+                "node/{node} is not fenced, but on hold by {person}{about}; a `fence` command is running or was \
+                 interrupted"
             ),
             "Answer yes only if no `fence` command is running for this node.".to_owned(),
         ];

@@ -40,7 +40,7 @@ pub(crate) fn of_hook(error: &HookError, program: &Program) -> (String, String) 
             running(node, other, *now),
             format!(
                 "wait for it to end; if that run was interrupted, {}",
-                resume(&other.id)
+                resume(program, &other.id)
             ),
         ),
         HookError::Failed {
@@ -108,11 +108,11 @@ pub(crate) fn taken_while_running(
 }
 
 /// The annotation of the hook `id` could not be removed from `node`.
-pub(crate) fn hook_stays(node: &str, id: &str, failure: &Failure) -> String {
+pub(crate) fn hook_stays(node: &str, id: &str, failure: &Failure, program: &Program) -> String {
     format!(
         "could not remove the hook annotation from node/{node}: {}; to run another hook now, {}",
         escape(&failure.to_string()),
-        resume(id)
+        resume(program, id)
     )
 }
 
@@ -217,7 +217,7 @@ pub(crate) fn unknown(
         FencingWrite::Record { hook } => (
             unknown(&format!("node/{node} was fenced")) + "; its lock is kept",
             match hook {
-                Some(id) => format!("{check}; to continue, {}", resume(id)),
+                Some(id) => format!("{check}; to continue, {}", resume(program, id)),
                 None => format!("{check}; to continue, {RETRY}"),
             },
         ),

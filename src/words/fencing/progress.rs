@@ -75,8 +75,8 @@ pub(crate) fn lease_ends(node: &str, until: Instant, now: Instant, program: &Pro
 /// The lease under which `node` is fenced ends with the `with` that acquired it.
 pub(crate) fn lease_ends_with_outer(node: &str, program: &Program) -> String {
     format!(
-        "the lock on node/{node} ends when this `with` command ends, and the fenced node is unlocked \
-         then; to keep it locked, run `{}`",
+        "the lock on node/{node} ends with this `with` command, and the fenced node is then unlocked; \
+         after that, lock it again with `{}`",
         program.run(format_args!("hold {node} -m WHY"))
     )
 }

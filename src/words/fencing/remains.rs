@@ -50,24 +50,33 @@ pub(crate) fn kubelet_state_unknown(node: &str, why: &str) -> String {
 }
 
 /// What is left of `node` at the end of a wait, and how to find out more.
-pub(crate) fn remaining_pods(node: &str, remains: &Remains, program: &Program) -> (String, String) {
+pub(crate) fn remaining_pods(
+    node: &str,
+    remains: &Remains,
+    tried_once: bool,
+    program: &Program,
+) -> (String, String) {
     let hint = format!(
-        "{}; see what blocks them with `{}`",
-        keep_waiting(node, program),
+        "{}; see what is left with `{}`",
+        keep_waiting(node, tried_once, program),
         program.run(format_args!("status --pods {node}"))
     );
     (remaining(node, remains), hint)
 }
 
 /// How to keep waiting for the fenced `node`. Without its name, the same command looks for nodes that are not fenced.
-fn keep_waiting(node: &str, program: &Program) -> String {
-    if program.names(node) {
-        return "run the command again to keep waiting".to_owned();
-    }
+fn keep_waiting(node: &str, tried_once: bool, program: &Program) -> String {
     let (proof, note) = match program.has_hook() {
         true => ("-- HOOK".to_owned(), " (the hook does not run again)"),
         false => (format!("--powered-off=\"{NO_PROOF}\""), ""),
     };
+    if program.names(node) {
+        let to_wait = match tried_once {
+            true => "to wait, run the command again without --timeout=0",
+            false => "to keep waiting, run the command again",
+        };
+        return format!("{to_wait}{note}");
+    }
     let command = program.run(format_args!("fence {node} {proof}"));
     format!("keep waiting with `{command}`{note}")
 }
@@ -151,11 +160,11 @@ mod tests {
         let hint = |line: &str| {
             let words = std::iter::once("kubectl-maint").chain(line.split(' '));
             let matches = Cli::command().try_get_matches_from(words);
-            keep_waiting("worker-1", &Program::new(&matches.expect("a line")))
+            keep_waiting("worker-1", false, &Program::new(&matches.expect("a line")))
         };
         assert_eq!(
             hint("fence node/worker-1 --powered-off=dark"),
-            "run the command again to keep waiting"
+            "to keep waiting, run the command again"
         );
         assert_eq!(
             hint("fence --all-unreachable --max=1 --powered-off=dark --context prod"),

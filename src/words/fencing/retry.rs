@@ -7,8 +7,9 @@ use crate::words::hint_command::{NO_REASON, Program};
 pub(super) const RETRY: &str = "run the command again";
 
 /// How to continue, if the hook of an earlier run may still be recorded under this id.
-pub(crate) fn resume(id: &str) -> String {
-    format!("{RETRY} with --resume={}", for_shell(id))
+pub(crate) fn resume(program: &Program, id: &str) -> String {
+    let before = program.place_of_flags();
+    format!("{RETRY} with --resume={}{before}", for_shell(id))
 }
 
 /// What to add to the command, to accept the risk `id`. That requires a reason.
@@ -17,13 +18,8 @@ pub(super) fn accepting(program: &Program, id: &str) -> String {
         Some(_) => String::new(),
         None => format!(" -m \"{NO_REASON}\""),
     };
-    // Behind `--`, it would be an argument of the hook.
-    let place = if program.has_hook() {
-        " before `--`"
-    } else {
-        ""
-    };
-    format!("add --accept-risk={id}{reason}{place}")
+    let before = program.place_of_flags();
+    format!("add --accept-risk={id}{reason}{before}")
 }
 
 #[cfg(test)]

@@ -26,13 +26,9 @@ use crate::text::{escape, for_shell};
 pub(crate) fn not_accepted(missing: &Missing) -> String {
     match (&missing.blocked[..], &missing.unaccepted[..]) {
         ([], []) => "not confirmed".to_owned(),
-        ([], ids) => risks_not_accepted(ids),
+        ([], ids) => format!("risks not accepted: {}", ids.join(", ")),
         (ids, _) => format!("refused: {}", ids.join(", ")),
     }
-}
-
-fn risks_not_accepted(ids: &[&str]) -> String {
-    format!("risks not accepted: {}", ids.join(", "))
 }
 
 /// The command ends because of what is `missing`, after it `deleted` this many targets.
@@ -159,7 +155,7 @@ pub(crate) fn taken(why: &str) -> String {
 /// The caller's own lock of `node` has ended since the report.
 pub(crate) fn own_ended(node: &str, deleted: usize) -> String {
     let nothing = nothing_deleted(deleted);
-    format!("refused: lease: your lock on node/{node} has expired; {nothing}")
+    format!("refused: lease: you no longer have the lock on node/{node}; {nothing}")
 }
 
 /// The nodes can't be locked, for the reason in `failure`.
@@ -169,11 +165,11 @@ pub(crate) fn not_locked(failure: &str) -> String {
 
 /// The server refuses the caller a lock, although the report did not mention it; and what to do.
 pub(crate) fn lock_refused(error: &maintenance_lease::Error, line: &str) -> (String, String) {
-    let (risks, error) = (risks_not_accepted(&[UNREAD]), escape(&error.to_string()));
+    let error = escape(&error.to_string());
     let nothing = nothing_deleted(0);
     (
-        format!("{risks}: could not lock the node: {error}; {nothing}"),
-        format!("to delete without the lock: `{line}`"),
+        format!("could not lock the node: {error}; {nothing}"),
+        format!("to accept the risk `{UNREAD}` and delete without the lock: `{line}`"),
     )
 }
 

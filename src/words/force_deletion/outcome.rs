@@ -65,7 +65,10 @@ pub(crate) fn outcome(target: &DeletionTarget, outcome: &Outcome, now: Now) -> S
             "is marked for deletion, but held by {}; its pods stay until it is gone",
             held_by(finalizers)
         ),
-        Outcome::Held { finalizers } => format!("{done}, but held by {}", held_by(finalizers)),
+        Outcome::Held { finalizers } => format!(
+            "is marked for deletion, but held by {}; its name is free when its controller removes the finalizer",
+            held_by(finalizers)
+        ),
         Outcome::StillHeld { finalizers } => {
             let freed = if is_node {
                 "it is gone"

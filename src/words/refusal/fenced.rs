@@ -38,7 +38,7 @@ pub(crate) fn state(lease: &NodeLease) -> &'static str {
 pub(crate) fn protected(lease: &NodeLease, now: Now, program: &Program) -> (String, String) {
     let node = lease.node();
     let (locked, hint) = match (is_of_fencing(lease, now), lease.state(now)) {
-        (true, _) => (cause(lease, now), to_end(node, program)),
+        (true, _) => (cause(lease, now), to_end(node, lease.is_fenced(), program)),
         (false, state) => {
             let locked = match state {
                 State::AdminHold => "on hold",
@@ -54,7 +54,10 @@ pub(crate) fn protected(lease: &NodeLease, now: Now, program: &Program) -> (Stri
             )
         }
     };
-    (format!("node/{node} is {locked}"), hint)
+    (
+        format!("cannot {} node/{node}: {locked}", program.verb()),
+        hint,
+    )
 }
 
 /// The same without the node.
@@ -68,10 +71,14 @@ pub(super) fn cause(lease: &NodeLease, now: Now) -> String {
     )
 }
 
-/// How to end the hold of the fencing of `node`.
-pub(crate) fn to_end(node: &str, program: &Program) -> String {
+/// How to end the hold of the fencing of `node`, which may not have fenced it.
+pub(crate) fn to_end(node: &str, is_fenced: bool, program: &Program) -> String {
+    let how = match is_fenced {
+        true => "return the node to service and end the hold",
+        false => "if its `fence` command no longer runs, end the hold",
+    };
     format!(
-        "return the node to service and end the hold with `{}`",
+        "{how} with `{}`",
         program.run(format_args!("unfence {node}"))
     )
 }
@@ -93,21 +100,22 @@ pub(super) fn hint(
         _ => {}
     }
     let to_end = match nodes {
-        [node] => to_end(node, program),
+        [node] => to_end(node, lease.is_fenced(), program),
         // It takes one node.
-        _ => to_end("NODE", program),
+        _ => to_end("NODE", lease.is_fenced(), program),
     };
+    let before = program.place_of_flags();
     let waits = request.waited || program.waits();
     Some(match (refused.refusal, verb) {
         (Refusal::OwnHold, Verb::Acquire | Verb::With) => {
-            format!("{to_end}, or add --reentry to keep working under it")
+            format!("{to_end}, or add --reentry{before} to keep working under it")
         }
         (Refusal::OwnHold, _) => to_end,
         (_, Verb::Hold) if !waits => {
             format!("{to_end}, or take it over with --take-over")
         }
         (_, Verb::Acquire | Verb::With) if !waits => {
-            format!("{to_end}, or add --wait to wait for it")
+            format!("{to_end}, or add --wait{before} to wait for it")
         }
         _ => to_end,
     })

@@ -115,7 +115,7 @@ fn a_timeout_releases_the_acquired_nodes() {
         $ kubectl maint hold -m rack --wait --timeout 4s -q worker-1 worker-2
         -- stderr
         error: timed out after 4s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: take it over with `kubectl maint hold worker-2 -m rack --take-over`
+        hint: to wait longer, increase --timeout or remove it; if nobody works there, take it over with `kubectl maint hold worker-2 -m rack --take-over`
         -- exit code 4
         "#);
         assert_eq!(holder_of(cluster, &first), None);

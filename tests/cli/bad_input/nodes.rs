@@ -154,13 +154,13 @@ fn a_list_without_nodes() {
     assert_snapshot!(listed().run(), @"
     $ kubectl maint acquire --nodes-from -
     -- stderr
-    error: no matching resources found: --nodes-from - names no nodes
+    error: no matching resources found: the list of --nodes-from - has no nodes
     -- exit code 1
     ");
     assert_snapshot!(listed().stdin("\n# rack 7\n\n").run(), @"
     $ kubectl maint acquire --nodes-from -
     -- stderr
-    error: no matching resources found: --nodes-from - names no nodes
+    error: no matching resources found: the list of --nodes-from - has no nodes
     -- exit code 1
     ");
 }

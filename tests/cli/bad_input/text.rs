@@ -101,7 +101,7 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
         $ kubectl maint release held
         -- stderr
         error: cannot release node/held: locked by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f to release it, or end the lock with `kubectl maint release held --force -m WHY`
+        hint: ask a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f to release it; if nobody works there, release it with `kubectl maint release held --force -m WHY`
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["release", &held, "--force"]).run(), @r#"
@@ -171,7 +171,7 @@ fn a_holder_of_white_space() {
         $ kubectl maint release padded
         -- stderr
         error: cannot release node/padded: locked by "alice@bastion " (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask "alice@bastion " to release it, or end the lock with `kubectl maint release padded --force -m WHY`
+        hint: ask "alice@bastion " to release it; if nobody works there, release it with `kubectl maint release padded --force -m WHY`
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["release", &padded, "--force", "--yes"]).run(), @r#"
