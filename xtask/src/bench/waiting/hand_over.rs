@@ -36,7 +36,7 @@ pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result
     let times = Quantiles::of(times);
     let bare = Quantiles::of(two_patches(server, node, count).await?);
     result(format_args!(
-        "hand-over, from before the release is sent to the waiter's confirmed acquisition, {count} times:\n  \
+        "a waiter acquires the lock, from before the release is sent to the confirmed acquisition, {count} times:\n  \
          p50 {}  p99 {}  longest {}  (targets: p50 <= 5 ms, p99 <= 60 ms)\n  \
          client-go's leader election with 15 s/10 s/2 s: {}, a published constant, not measured here; ratio {:.4}\n  \
          two patches of the Lease alone, one after the other: p50 {}",

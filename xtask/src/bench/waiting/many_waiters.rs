@@ -55,7 +55,7 @@ pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result
     let hand_overs = count as f64;
     result(format_args!(
         "{count} clients wait for one lock, and release it as soon as they have it:\n  \
-         all had it after {:.2} s, {:.1} ms a hand-over\n  \
+         all had it after {:.2} s, {:.1} ms per acquisition\n  \
          requests of all clients from one acquisition to the next, from the second on: median {}, most {}, mean {:.1} \
          (target: median <= 10)",
         whole.as_secs_f64(),

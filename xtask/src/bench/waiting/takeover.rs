@@ -25,7 +25,7 @@ pub(super) async fn measure(server: &Server, prefix: &str, count: usize) -> Resu
     let late = Quantiles::of(try_join_all(takeovers).await?);
     let whole = LENGTH + SKEW_BUDGET.to_duration() + late.quantile(0.5);
     result(format_args!(
-        "take-over after a crash, past expiry and the margin of {} s, {count} times:\n  \
+        "acquisition of an expired lock after a crash, past expiry and the margin of {} s, {count} times:\n  \
          p50 {}  longest {}  (target: <= 250 ms)\n  \
          a lease of 15 s is taken over {:.1} s after its last renewal; by client-go's leader election with\n  \
          15 s/10 s/2 s after 16.7 s, a published constant, not measured here",
