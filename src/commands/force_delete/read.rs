@@ -8,7 +8,7 @@ use maintenance_lease::protocol::Now;
 use maintenance_lease::{Error, NodeLease};
 use pod_safety::Known;
 use pod_safety::SameController;
-use pod_safety::facts::{Evidence, Facts, Lock};
+use pod_safety::facts::{Evidence, Facts, FencingProgress, Lock};
 use pod_safety::node_health::Heartbeat;
 use pod_safety::report::{DeletionTarget, Report};
 
@@ -213,10 +213,13 @@ impl Findings {
         })
     }
 
-    /// A node that somebody else holds for a fencing.
-    pub(super) fn fenced(&self) -> Option<&str> {
+    /// A node that somebody else holds for a fencing, and whether it is fenced already.
+    pub(super) fn fencing(&self) -> Option<(&str, bool)> {
         self.locks.iter().find_map(|(node, lock)| match lock {
-            Known::Yes(Lock::Another { fences: true, .. }) => Some(&**node),
+            Known::Yes(Lock::Another {
+                fencing: Some(progress),
+                ..
+            }) => Some((&**node, *progress == FencingProgress::Fenced)),
             _ => None,
         })
     }

@@ -172,7 +172,7 @@ impl Run<'_> {
                 Some(words::drain_instead(node, program))
             }
             None => {
-                let first = self.first_step(findings.holders(), findings.fenced());
+                let first = self.first_step(findings.holders(), findings.fencing());
                 first
                     .filter(|_| is_locked)
                     .or_else(|| words::first_step(&missing.blocked, findings.holders().next()))
@@ -216,12 +216,14 @@ impl Run<'_> {
     fn first_step<'a>(
         &self,
         mut holders: impl Iterator<Item = &'a str>,
-        fenced: Option<&str>,
+        fencing: Option<(&str, bool)>,
     ) -> Option<String> {
         let caller = self.session.locks.identity();
         let running_command = holders.find_map(|holder| running_command(holder, caller));
-        // Only a record names a node as fenced.
-        let to_end = || Some(fenced::to_end(fenced?, true, self.session.program));
+        let to_end = || {
+            let (node, is_fenced) = fencing?;
+            Some(fenced::to_end(node, is_fenced, self.session.program))
+        };
         running_command.map(|(_, words)| words).or_else(to_end)
     }
 
@@ -286,7 +288,8 @@ impl Run<'_> {
         };
         let holder = lease.and_then(NodeLease::holder).into_iter();
         let fencing = lease.filter(|lease| is_of_fencing(lease, self.reader.now()));
-        let first = self.first_step(holder, fencing.map(NodeLease::node));
+        let fencing = fencing.map(|lease| (lease.node(), lease.is_fenced()));
+        let first = self.first_step(holder, fencing);
         let hint = first.map(|first| {
             let line = self.line(self.session.program, &findings.reports, None);
             words::after(&first, &line)

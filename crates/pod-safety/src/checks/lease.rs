@@ -4,7 +4,7 @@ use maintenance_lease::protocol::identity::{person, visible};
 use maintenance_lease::protocol::{Instant, Now, Span};
 
 use super::verdict::Verdict;
-use crate::facts::{Lock, Remediation};
+use crate::facts::{FencingProgress, Lock, Remediation};
 use crate::known::Known;
 use crate::words::age;
 
@@ -12,7 +12,8 @@ use crate::words::age;
 pub const LEASE: &str = "lease";
 const EXPIRED: &str = "lease-expired";
 const DELETED: &str = "lease-deleted";
-const FENCES: &str = "fenced the node and has it on hold until it is unfenced";
+const FENCED: &str = "fenced the node and has it on hold until it is unfenced";
+const FENCING: &str = "is fencing the node and has it on hold until it is unfenced";
 /// An operator is repairing the node.
 pub const REMEDIATION: &str = "remediation";
 
@@ -27,12 +28,16 @@ pub(super) fn check(
             holder,
             why,
             until,
-            fences,
+            fencing,
         }) => {
             let why = why.as_ref().map(|why| format!(", \"{why}\""));
-            let (has_it, way_on) = match fences {
-                true => (FENCES.to_owned(), "or run unfence"),
-                false => (has_it(*until, now), "or wait until it is unlocked"),
+            let (has_it, way_on) = match fencing {
+                Some(FencingProgress::Fenced) => (FENCED.to_owned(), "or run unfence"),
+                Some(FencingProgress::Begun) => (
+                    FENCING.to_owned(),
+                    "or run unfence if their fence no longer runs",
+                ),
+                None => (has_it(*until, now), "or wait until it is unlocked"),
             };
             verdicts.push(Verdict::blocker(
                 LEASE,
@@ -139,7 +144,7 @@ mod tests {
             holder: "bob@laptop".to_owned(),
             why: Some("disk".to_owned()),
             until: None,
-            fences: false,
+            fencing: None,
         };
         let running = || {
             Known::Yes(Remediation::Running {
@@ -202,12 +207,12 @@ mod tests {
 
     #[test]
     fn the_holder_of_a_hold_has_the_same_name_everywhere() {
-        let words = |fences| {
+        let words = |fencing| {
             let hold = Lock::Another {
                 holder: "kubeadm:carol@c".to_owned(),
                 why: Some("disk".to_owned()),
                 until: None,
-                fences,
+                fencing,
             };
             let none = Known::Yes(Remediation::None);
             check(&Known::Yes(hold), &none, Now::at(NOW))[0]
@@ -215,13 +220,18 @@ mod tests {
                 .clone()
         };
         assert_eq!(
-            words(false),
+            words(None),
             "carol@c has the node on hold, \"disk\": ask them, or wait until it is unlocked"
         );
         assert_eq!(
-            words(true),
+            words(Some(FencingProgress::Fenced)),
             "carol@c fenced the node and has it on hold until it is unfenced, \"disk\": ask them, or \
              run unfence"
+        );
+        assert_eq!(
+            words(Some(FencingProgress::Begun)),
+            "carol@c is fencing the node and has it on hold until it is unfenced, \"disk\": ask them, or \
+             run unfence if their fence no longer runs"
         );
     }
 
@@ -255,7 +265,7 @@ mod tests {
                 holder,
                 why: None,
                 until,
-                fences: false,
+                fencing: None,
             })
         };
         let goes = |lock: &Known<Lock>| {

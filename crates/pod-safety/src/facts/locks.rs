@@ -29,14 +29,23 @@ pub enum Lock {
         why: Option<String>,
         /// Until when; `None`: an administrator's hold, which has no end.
         until: Option<Instant>,
-        /// It is the hold of a fencing, which ends when the node is unfenced.
-        fences: bool,
+        /// It is the hold of a fencing, which ends when the node is unfenced; and whether the node is fenced already.
+        fencing: Option<FencingProgress>,
     },
     /// Somebody else had it and did not finish.
     Expired {
         /// Who.
         holder: String,
     },
+}
+
+/// How far a fencing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FencingProgress {
+    /// The node is on hold. A `fence` is running, or was interrupted.
+    Begun,
+    /// The node is fenced.
+    Fenced,
 }
 
 impl Lock {
@@ -51,7 +60,10 @@ impl Lock {
             holder: holder(),
             why: lease.reason().map(ToOwned::to_owned),
             until,
-            fences: is_of_fencing(lease, now),
+            fencing: is_of_fencing(lease, now).then(|| match lease.is_fenced() {
+                true => FencingProgress::Fenced,
+                false => FencingProgress::Begun,
+            }),
         };
         match lease.state(now) {
             State::Free => Self::Free,
@@ -137,7 +149,7 @@ mod tests {
             holder: "bob@laptop".to_owned(),
             why: None,
             until,
-            fences: false,
+            fencing: None,
         });
         let keep = LockNeed::Keep { until };
         for (lock, node_exists, is_overridden, expected) in [

@@ -17,7 +17,7 @@ pub mod volumes;
 
 pub use budgets::Budget;
 pub use evidence::{Cluster, Evidence, NamespaceEvidence, NodeFacts};
-pub use locks::{Lock, LockNeed, lasts_for_a_request};
+pub use locks::{FencingProgress, Lock, LockNeed, lasts_for_a_request};
 pub use node::{Fenced, NodeRow, Nodes, PresentNode, Zone};
 pub use owner::{Owner, Promise, Siblings};
 pub use pod::{PodConditions, PodSnapshot};
