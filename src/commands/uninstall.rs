@@ -22,8 +22,8 @@ use crate::words::policies as words;
 ///
 /// Also removes the held label, its annotations and the opt-outs from Nodes, the opt-outs from Machines, and the
 /// medik8s Leases of locks. Nodes that a lock has cordoned stay cordoned, unless the lock has ended or expired.
-/// If a warning says that opt-outs stay on a Machine (exit code 1), run the command in its hint, and then uninstall
-/// again.
+/// If a warning says that opt-outs stay on a Machine (exit code 1), run this command again when the management cluster
+/// answers.
 ///
 /// Changes nothing if Argo CD, Flux, Helm or another tool manages one of the objects.
 #[derive(Args, Clone, Debug)]

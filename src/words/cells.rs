@@ -4,7 +4,8 @@ use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now, State};
 use pod_safety::words::age;
 
-use super::time::{longest_lock, remaining};
+use super::state::LockFlag;
+use super::time::remaining;
 use crate::text::escape;
 
 pub(crate) fn none() -> String {
@@ -51,7 +52,7 @@ pub(crate) fn time_left(lease: &NodeLease, now: Now) -> String {
     }
 }
 
-/// The same, with what is wrong with that time, such as `clock ahead`.
+/// The same, with what is wrong with that time, such as `holder's clock ahead`.
 pub(crate) fn left(lease: &NodeLease, now: Now) -> String {
     let end = lease.expected_end(now);
     match lease.state(now) {
@@ -66,9 +67,9 @@ pub(crate) fn left(lease: &NodeLease, now: Now) -> String {
     if lease.is_deleting() {
         words.push_str(" (being deleted)");
     } else if flags.clock_ahead {
-        words.push_str(" (clock ahead)");
+        words.push_str(&format!(" ({})", LockFlag::ClockAhead.words()));
     } else if flags.overlong {
-        words.push_str(&format!(" (longer than {})", longest_lock()));
+        words.push_str(&format!(" ({})", LockFlag::Overlong.words()));
     }
     words
 }

@@ -77,7 +77,11 @@ pub(crate) fn lines(
         Failure::NothingFound(nothing) => nothing_found(nothing, program),
         Failure::Connect(error) => (escape(&error.to_string()), error.hint()),
         Failure::Lock(error) => of_locks(error, program, request),
-        Failure::Unconfirmed(why) => (unconfirmed(why), Some(format!("add --yes{} to confirm", program.place_of_flags()))),
+        Failure::Unconfirmed(why) => (
+            unconfirmed(why),
+            (!matches!(why, Unconfirmed::NoAnswer(_)))
+                .then(|| format!("add --yes{} to confirm", program.place_of_flags())),
+        ),
         Failure::Declined => ("not confirmed".to_owned(), None),
         Failure::Interrupted => ("interrupted".to_owned(), None),
         Failure::InterruptedAgain => (

@@ -46,8 +46,14 @@ const CONNECTION: [(&str, &str); 7] = [
     ("impersonate_groups", "--as-group"),
 ];
 
-/// The options that cannot be combined with `--wait`.
-const WITHOUT_WAIT: [(&str, &str); 2] = [("until", "--until"), ("partial", "--partial")];
+/// The options that cannot be combined with a flag that hints add.
+const CONFLICTS: [(&str, &str, &str); 5] = [
+    ("--wait", "until", "--until"),
+    ("--wait", "partial", "--partial"),
+    ("--wait", "take_over", "--take-over"),
+    ("--take-over", "wait", "--wait"),
+    ("--take-over", "timeout", "--timeout"),
+];
 
 /// The options that [`Program::same_command`] repeats, or that do not change what a command does.
 const REPEATED: [&str; 15] = [
@@ -116,8 +122,9 @@ pub(crate) struct Program {
     /// A dry run leads to another one. Empty if it is none.
     dry_run: String,
     waits: bool,
-    /// An option that was typed and cannot be combined with `--wait`.
-    without_wait: Option<&'static str>,
+    takes_over: bool,
+    /// Flags that can only be added instead of an option that was typed.
+    conflicts: Vec<(&'static str, &'static str)>,
     /// More flags for the same command, each after a space.
     also: String,
     /// The nodes that follow the value of `-m`, and that value with them.
@@ -150,9 +157,12 @@ impl Program {
                 .map(|mode| format!(" --dry-run={}", for_shell(&mode)))
                 .unwrap_or_default(),
             waits: values(typed, "wait").is_some(),
-            without_wait: WITHOUT_WAIT
+            takes_over: values(typed, "take_over").is_some(),
+            conflicts: CONFLICTS
                 .into_iter()
-                .find_map(|(id, flag)| values(typed, id).map(|_| flag)),
+                .filter(|(_, id, _)| values(typed, id).is_some())
+                .map(|(added, _, option)| (added, option))
+                .collect(),
             also: String::new(),
             unquoted: unquoted(typed),
             outer: None,
@@ -246,10 +256,7 @@ impl Program {
             ""
         };
         let flags = format!("{flag}{holder}");
-        let place = match self.without_wait {
-            Some(other) if flag.contains("--wait") => format!(" instead of {other}"),
-            _ => self.place_of_flags().to_owned(),
-        };
+        let place = self.place_of(flag);
         let only = self.is_narrowed.then(|| self.nodes("these nodes"));
         match (flags.trim(), only) {
             ("", None) => format!("{by}{run_again}"),
@@ -321,6 +328,18 @@ impl Program {
         self.reason().unwrap_or(NO_REASON)
     }
 
+    /// Where to add `flags`, after a space: also instead of what.
+    pub(crate) fn place_of(&self, flags: &str) -> String {
+        let conflicts = self.conflicts.iter();
+        let conflicts = conflicts.filter(|(added, _)| flags.split(' ').any(|flag| flag == *added));
+        let options: Vec<&str> = conflicts.map(|(_, option)| *option).collect();
+        let instead = match options.is_empty() {
+            true => String::new(),
+            false => format!(" instead of {}", options.join(" and ")),
+        };
+        format!("{}{instead}", self.place_of_flags())
+    }
+
     /// Where to add flags, after a space: behind `--`, they would be arguments of the hook or of the command of `with`.
     pub(crate) fn place_of_flags(&self) -> &'static str {
         match self.has_hook || self.verb == "with" {
@@ -342,6 +361,11 @@ impl Program {
     /// Whether `--holder` was given.
     pub(crate) fn has_holder(&self) -> bool {
         !self.holder.is_empty()
+    }
+
+    /// Whether `--take-over` was given.
+    pub(crate) fn takes_over(&self) -> bool {
+        self.takes_over
     }
 
     /// Whether `--wait` was given.
@@ -536,6 +560,16 @@ mod tests {
         let until = run("acquire a --until 18:00Z");
         assert_eq!(until.run_with("--wait"), "add `--wait` instead of --until");
         assert_eq!(until.with("--take-expired"), "by adding `--take-expired`");
+        let wait = run("hold a -m x --cordon --wait --timeout 4s");
+        assert_eq!(
+            wait.with("--take-over"),
+            "by adding `--take-over` instead of --wait and --timeout"
+        );
+        let both = run("acquire a b --until 18:00Z --partial");
+        assert_eq!(
+            both.run_with("--wait"),
+            "add `--wait` instead of --until and --partial"
+        );
     }
 
     #[test]

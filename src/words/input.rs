@@ -148,7 +148,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
         ),
         InputError::NoLockIdOfFree => both(
             "-o lock-id needs another --for: a free node has no lock id",
-            "add --for=locked, or remove -o lock-id",
+            "use --for=locked, or remove -o lock-id",
         ),
         InputError::MissingLockId { variable } => both(
             "missing --lock-id",

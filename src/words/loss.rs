@@ -26,9 +26,10 @@ pub(crate) fn lines(
         (_, Stage::NotStarted) => "the command was not run",
         (_, Stage::Ended) => "the command has ended",
         // The supervisor enforces the time limit and may have acted before this process did.
-        (LostBy::Expiry, Stage::Running) | (_, Stage::OutOfTime) => {
+        (LostBy::Expiry, Stage::Running | Stage::OutOfTime) => {
             "the command is ended before the lock expires"
         }
+        (_, Stage::OutOfTime) => "the command was ended",
         (_, Stage::Running) => "the command is being ended",
     };
     if is_own_release(lost, before) {
@@ -240,6 +241,10 @@ mod tests {
         for (stage, command) in [
             (
                 Stage::Running,
+                "the command is ended before the lock expires",
+            ),
+            (
+                Stage::OutOfTime,
                 "the command is ended before the lock expires",
             ),
             (Stage::Ended, "the command has ended"),

@@ -53,8 +53,8 @@ pub(crate) fn all(
         _ if is_inside => Vec::new(),
         _ if is_fenced => vec![("After its restart", unfence)],
         _ if is_unfinished => vec![
-            ("Finish the fencing", fence.clone()),
-            ("Undo the fencing", unfence),
+            ("If `fence` no longer runs, finish it", fence.clone()),
+            ("If `fence` no longer runs, undo it", unfence),
         ],
         (State::Free, _) => vec![("Lock it", acquire)],
         (State::Held { .. }, true) => vec![("Extend it", renew), ("Release it", release)],

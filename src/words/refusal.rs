@@ -169,8 +169,10 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
     let overlong = is_overlong(refused, request.now);
     let can_wait = !waits && !overlong;
     let if_nobody = format!("if nobody works there, release {it} with {by_force}");
-    let or_by_force = match overlong {
-        true => format!("; {if_nobody}"),
+    // A fenced node is unfenced first.
+    let is_by_force = overlong && verb != Verb::Unfence;
+    let or_by_force = match is_by_force {
+        true => format!(", or release {it} with {by_force}"),
         false => String::new(),
     };
     let others = matches!(
@@ -212,8 +214,7 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
                 program.place_of_flags()
             ),
             Verb::Renew if refused.state == State::AdminHold => {
-                let hold = as_holder.narrowed(nodes).of_verb(Verb::Hold.name(), lease);
-                let hold = hold.same_command("--expect-until TIME");
+                let hold = to_expect(&as_holder, lease);
                 return format!(
                     "a hold does not expire; if you are {whom}, set its expected end with `{hold}`"
                 );
@@ -223,7 +224,10 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
                 format!("run `{}`", as_holder.run(format_args!("{verb} {node}")))
             }
         };
-        return format!("if you are {whom}, {what}{or_by_force}");
+        return match is_by_force {
+            true => format!("if you are {whom}, {what}; {if_nobody}"),
+            false => format!("if you are {whom}, {what}"),
+        };
     }
     let release = || {
         let command = program.run(format_args!("release {node}"));
@@ -236,6 +240,10 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
         {
             format!("acquire {it} {}", to_lock.with("--wait"))
         }
+        // This is another lock than the one that was confirmed.
+        (Refusal::Held | Refusal::AdminHold, Verb::Hold) if program.takes_over() => {
+            "to take over the lock as it is now, run the command again".to_owned()
+        }
         (Refusal::Held | Refusal::AdminHold, Verb::Hold) => {
             let take_over = same.with("--take-over");
             match can_wait {
@@ -246,18 +254,18 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
                 false if request.waited && !overlong => {
                     format!("{longer}; if nobody works there, take {it} over {take_over}")
                 }
-                false => format!("take {it} over {take_over}{or_by_force}"),
+                false => format!("if nobody works there, take {it} over {take_over}{or_by_force}"),
             }
         }
         (Refusal::Held | Refusal::AdminHold, Verb::Fence | Verb::Unfence) => {
             let ask = match (verb, refused.refusal) {
                 // The lock of a fenced node only ends with its fencing.
-                (Verb::Unfence, _) => "unfence the node, or take the lock over first",
-                (_, Refusal::AdminHold) => "end the hold, or take it over first",
-                _ => "release it, or take it over first",
+                (Verb::Unfence, _) => "unfence the node",
+                (_, Refusal::AdminHold) => "end the hold",
+                _ => "release it",
             };
             format!(
-                "ask {whom} to {ask} with `{}`{or_by_force}",
+                "ask {whom} to {ask}; if nobody works there, take the lock over first with `{}`{or_by_force}",
                 named
                     .of_verb(Verb::Hold.name(), None)
                     .same_command("--take-over")
@@ -320,8 +328,7 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             program.run(format_args!("unhold {node}"))
         ),
         (Refusal::OwnHold, Verb::Renew) => {
-            let hold = named.of_verb(Verb::Hold.name(), lease);
-            let hold = hold.same_command("--expect-until TIME");
+            let hold = to_expect(&named, lease);
             format!("a hold does not expire; set its expected end with `{hold}`")
         }
         (Refusal::OwnHold, _) => format!(
@@ -350,6 +357,12 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             )
         }
     }
+}
+
+/// The command that sets the expected end of the hold in `lease`.
+fn to_expect(named: &Program, lease: Option<&NodeLease>) -> String {
+    let hold = named.of_verb(Verb::Hold.name(), lease);
+    hold.same_command("--expect-until TIME")
 }
 
 /// The flags that [`flag`] may name. If several are needed, the hint is that for the first.

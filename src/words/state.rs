@@ -83,7 +83,7 @@ impl LockFlag {
     pub(crate) fn words(self) -> String {
         match self {
             Self::UnreadableTime => "unreadable time".to_owned(),
-            Self::ClockAhead => "the holder's clock is ahead".to_owned(),
+            Self::ClockAhead => "holder's clock ahead".to_owned(),
             Self::Overlong => format!("over the {} limit", longest_lock()),
             Self::Deleting => "being deleted".to_owned(),
         }

@@ -67,7 +67,7 @@ pub(crate) const NO_COMMAND_AFTER_DASHES: &str = "missing COMMAND after `--`";
 
 pub(crate) const NO_COMMAND: &str = "missing `-- COMMAND`";
 
-pub(crate) const ADD_MAX: &str = "add --max=N, the most nodes to fence";
+pub(crate) const ADD_MAX: &str = "add --max=N, the most nodes to fence, after --all-unreachable";
 
 pub(crate) const ADD_REASON: &str = "add -m \"WHY\"";
 

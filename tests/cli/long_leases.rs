@@ -47,7 +47,7 @@ fn a_refusal_by_an_overlong_lease_says_how_to_break_it() {
         $ kubectl maint hold worker-1 -m fire
         -- stderr
         error: cannot put node/worker-1 on hold: locked by bob@laptop (since [time], until [time], [length] left, over the 1h limit)
-        hint: take it over with `kubectl maint hold worker-1 -m fire --take-over`; if nobody works there, release it with `kubectl maint release worker-1 --force -m WHY`
+        hint: if nobody works there, take it over with `kubectl maint hold worker-1 -m fire --take-over`, or release it with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         ");
         let same_user = cluster.maint(["acquire", &endless]).holder("bob@bastion");

@@ -44,6 +44,10 @@ fn it_is_made_for_cleanup_traps() {
         hint: acquire it with `kubectl maint acquire worker-1 -m WHY`, or only end the lock with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         ");
+        let force = ["release", &node, "--force", "--yes", "-m", "bob is away"];
+        let run = cluster.maint(force).succeeds();
+        let released = format!("node/{node} released (expired lock of bob@laptop)\n");
+        assert_eq!(run.stdout, released, "{run}");
     });
 }
 

@@ -279,6 +279,16 @@ fn locks_of_others_are_refused() {
         -- exit code 3
         "
         );
+        let hold = ["hold", &node, "-m", "disk"];
+        cluster.maint(hold).holder("bob@laptop").succeeds();
+        let renew = cluster.maint(["renew", &node]).holder("bob@desktop");
+        assert_snapshot!(renew.run(), @r#"
+        $ kubectl maint renew worker-1
+        -- stderr
+        error: cannot renew node/worker-1: on hold by bob@laptop: "disk" (since [time])
+        hint: a hold does not expire; if you are bob@laptop, set its expected end with `kubectl maint hold worker-1 -m disk --expect-until TIME --holder bob@laptop`
+        -- exit code 3
+        "#);
     });
 }
 

@@ -324,7 +324,7 @@ fn free_nodes_have_no_lock_id() {
     $ kubectl maint wait worker-1 -o lock-id
     -- stderr
     error: -o lock-id needs another --for: a free node has no lock id
-    hint: add --for=locked, or remove -o lock-id
+    hint: use --for=locked, or remove -o lock-id
     -- exit code 2
     ");
 }

@@ -157,6 +157,16 @@ fn before_the_hook_has_ended_the_node_is_being_fenced() {
     hint: if its `fence` command no longer runs, end the hold with `kubectl maint unfence worker-1`, or add --wait to wait for it
     -- exit code 3
     "#);
+    let target = format!("node/{node}");
+    let force = stage.maint(["force-delete", &target, "-m", "burnt"]);
+    let run = force.holder("bob@laptop").run();
+    assert_eq!(run.code, 6, "{run}");
+    let words = "alice@bastion is fencing the node and has it on hold until it is unfenced";
+    assert!(run.stdout.contains(words), "{run}");
+    let hint = format!(
+        "hint: if its `fence` command no longer runs, end the hold with `kubectl maint unfence {node}`; then: "
+    );
+    assert!(run.stderr.contains(&hint), "{run}");
     std::fs::write(&proxy, "").expect("a file");
     let run = running.ends();
     assert_eq!(run.code, 0, "{run}");

@@ -166,18 +166,18 @@ async fn every_state_reads_well() {
     let views = views(&leases, &ready);
     let mut table = Table::new(false, &[], true, None);
     assert_snapshot!(table.rows(&views, noon()).text(), @r"
-    NODE           STATE            HOLDER            REASON                 AGE         LEFT                   STATUS
-    a-free         Free             -                 -                      -           -                      Ready
-    b-held         Locked           alice@bastion     new kernel             30m         15m                    Ready
-    c-expired      Expired          bob@laptop        drivers                30m         12m ago                Ready
-    d-hold         OnHold           carol@desk        bad disk               30m         2h                     Ready
-    e-overdue      OnHold overdue   carol@desk        bad disk               30m         5m ago                 Ready
-    f-ahead        Locked           dave@atomic       -                      30m         2m (clock ahead)       Ready
-    g-overlong     Locked           erin@script       -                      30m         24h (longer than 1h)   Ready
-    h-unreadable   Locked           frank@year        -                      30m         <unreadable>           Ready
-    i-no-times     Expired          grace             -                      <unknown>   <unknown>              Ready
-    j-odd-text     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m         60s                    Ready
-    k-released     Free             -                 -                      -           -                      Ready
+    NODE           STATE            HOLDER            REASON                 AGE         LEFT                        STATUS
+    a-free         Free             -                 -                      -           -                           Ready
+    b-held         Locked           alice@bastion     new kernel             30m         15m                         Ready
+    c-expired      Expired          bob@laptop        drivers                30m         12m ago                     Ready
+    d-hold         OnHold           carol@desk        bad disk               30m         2h                          Ready
+    e-overdue      OnHold overdue   carol@desk        bad disk               30m         5m ago                      Ready
+    f-ahead        Locked           dave@atomic       -                      30m         2m (holder's clock ahead)   Ready
+    g-overlong     Locked           erin@script       -                      30m         24h (over the 1h limit)     Ready
+    h-unreadable   Locked           frank@year        -                      30m         <unreadable>                Ready
+    i-no-times     Expired          grace             -                      <unknown>   <unknown>                   Ready
+    j-odd-text     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m         60s                         Ready
+    k-released     Free             -                 -                      -           -                           Ready
     ");
     let states: Vec<_> = views
         .iter()

@@ -104,18 +104,22 @@ pub(super) fn hint(
         // It takes one node.
         _ => to_end("NODE", lease.is_fenced(), program),
     };
-    let before = program.place_of_flags();
+    // What is done with the fencing has a condition, which is not one for the rest.
+    let or = if lease.is_fenced() { ", or" } else { "; or" };
     let waits = request.waited || program.waits();
     Some(match (refused.refusal, verb) {
         (Refusal::OwnHold, Verb::Acquire | Verb::With) => {
-            format!("{to_end}, or add --reentry{before} to keep working under it")
+            let place = program.place_of("--reentry");
+            format!("{to_end}{or} add --reentry{place} to keep working under it")
         }
         (Refusal::OwnHold, _) => to_end,
         (_, Verb::Hold) if !waits => {
-            format!("{to_end}, or take it over with --take-over")
+            let place = program.place_of("--take-over");
+            format!("{to_end}; if nobody works there, take it over: add --take-over{place}")
         }
         (_, Verb::Acquire | Verb::With) if !waits => {
-            format!("{to_end}, or add --wait{before} to wait for it")
+            let place = program.place_of("--wait");
+            format!("{to_end}{or} add --wait{place} to wait for it")
         }
         _ => to_end,
     })

@@ -560,7 +560,7 @@ fn fencing_all_nodes_needs_a_limit() {
     $ kubectl maint fence --all-unreachable -- hook
     -- stderr
     error: missing --max
-    hint: add --max=N, the most nodes to fence
+    hint: add --max=N, the most nodes to fence, after --all-unreachable
     -- exit code 2
     ");
 }
