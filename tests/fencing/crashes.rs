@@ -80,7 +80,7 @@ fn after_a_crash_in_the_hook_somebody_else_ends_the_hold_after_a_confirmation() 
         unfence.holder("bob@laptop").run()
     };
     assert_eq!(unfence(&["--yes"]).code, 3);
-    let next = format!("If `fence` no longer runs, undo it: kubectl maint unfence {node}\n");
+    let next = format!("If `fence` no longer runs, undo it:    kubectl maint unfence {node}\n");
     for holder in ["alice@bastion", "bob@laptop"] {
         let run = stage.maint(["describe", &node]).holder(holder).succeeds();
         assert!(run.stdout.contains(&next), "{run}");

@@ -154,7 +154,7 @@ fn before_the_hook_has_ended_the_node_is_being_fenced() {
     $ kubectl maint acquire worker-1
     -- stderr
     error: cannot acquire node/worker-1: being fenced, on hold by alice@bastion until it is unfenced: "fencing: with sh" (since [time])
-    hint: if its `fence` command no longer runs, end the hold with `kubectl maint unfence worker-1`, or add --wait to wait for it
+    hint: if its `fence` command no longer runs, end the hold with `kubectl maint unfence worker-1`; or add --wait to wait for it
     -- exit code 3
     "#);
     let target = format!("node/{node}");

@@ -93,7 +93,7 @@ fn a_hold_that_somebody_took_over_is_theirs() {
     $ kubectl maint unfence worker-1
     -- stderr
     error: cannot unfence node/worker-1: on hold by mallory@laptop: "mine" (since [time])
-    hint: ask mallory@laptop to unfence the node, or take the lock over first with `kubectl maint hold worker-1 -m WHY --take-over`
+    hint: ask mallory@laptop to unfence the node; if nobody works there, take the lock over first with `kubectl maint hold worker-1 -m WHY --take-over`
     -- exit code 3
     "#);
     stage.frees(&node);
@@ -103,7 +103,7 @@ fn a_hold_that_somebody_took_over_is_theirs() {
     $ kubectl maint unfence worker-1
     -- stderr
     error: cannot unfence node/worker-1: locked by mallory@laptop: "mine" (since [time], until [time], [length] left)
-    hint: ask mallory@laptop to unfence the node, or take the lock over first with `kubectl maint hold worker-1 -m WHY --take-over`
+    hint: ask mallory@laptop to unfence the node; if nobody works there, take the lock over first with `kubectl maint hold worker-1 -m WHY --take-over`
     -- exit code 3
     "#);
     assert!(stage.is_tainted(&node));
@@ -129,7 +129,7 @@ fn a_hook_that_succeeded_but_cannot_be_recorded_is_reported() {
     Warning: the fencing hold on node/worker-1 was lost: mallory@laptop has the lock now
     Warning: the hook succeeded, but this was not recorded: node/worker-1 should be off now
     error: cannot fence node/worker-1: on hold by mallory@laptop: "mine" (since [time])
-    hint: ask mallory@laptop to end the hold, or take it over first with `kubectl maint hold worker-1 -m WHY --take-over`
+    hint: ask mallory@laptop to end the hold; if nobody works there, take the lock over first with `kubectl maint hold worker-1 -m WHY --take-over`
     -- exit code 3
     "#);
     assert_eq!(stage.record(&node), None);

@@ -139,7 +139,7 @@ fn locks_of_others_are_not_fenced() {
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
     error: cannot fence node/worker-1: locked by bob@laptop: "new disk" (since [time], until [time], [length] left)
-    hint: ask bob@laptop to release it, or take it over first with `kubectl maint hold worker-1 -m WHY --take-over`
+    hint: ask bob@laptop to release it; if nobody works there, take the lock over first with `kubectl maint hold worker-1 -m WHY --take-over`
     -- exit code 3
     "#);
     assert!(!stage.is_tainted(&node));
