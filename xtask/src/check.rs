@@ -73,7 +73,7 @@ fn tests() -> Result<()> {
     tests.args(["--", "--quiet"]);
     tests.env(control_plane::WITHOUT_KUBERNETES, "1");
     // The tests mostly wait, so run more of them than there may be cores.
-    tests.env("RUST_TEST_THREADS", "4");
+    tests.env("RUST_TEST_THREADS", "8");
     tests.envs(Requirement::missing().map(|requirement| (requirement.variable, "1")));
     run(&mut tests)
 }
