@@ -233,6 +233,11 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
         let command = program.run(format_args!("release {node}"));
         format!("release {it} with `{command}`")
     };
+    let ask_to_unhold = || {
+        let by_unhold = by_unhold(program, "it", node);
+        format!("ask {whom} to end the hold; {by_unhold}")
+    };
+    let ask_to_release = || format!("ask {whom} to release {it}; {if_nobody}");
     match (refused.refusal, verb) {
         (_, Verb::Verify) => stop(nodes),
         (Refusal::Held | Refusal::NotHolder, Verb::Release | Verb::Renew)
@@ -272,14 +277,12 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             )
         }
         (Refusal::AdminHold, Verb::Acquire | Verb::With) if can_wait => format!(
-            "wait for {it} {}; if nobody works there, end the hold with `{}`",
+            "wait for {it} {}; {}",
             same.with("--wait"),
-            program.run(format_args!("unhold {node}"))
+            by_unhold(program, "the hold", node)
         ),
-        (Refusal::AdminHold, _) => by_unhold(program, &whom, node),
-        (Refusal::NotHolder, _) if refused.state == State::AdminHold => {
-            by_unhold(program, &whom, node)
-        }
+        (Refusal::AdminHold, _) => ask_to_unhold(),
+        (Refusal::NotHolder, _) if refused.state == State::AdminHold => ask_to_unhold(),
         (Refusal::HeldByCaller, Verb::Wait) => release(),
         (Refusal::NotAHold, _) if holder == Some(request.caller) => release(),
         (Refusal::NotHolder, Verb::Release) if matches!(refused.state, State::Expired { .. }) => {
@@ -288,12 +291,8 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
                 to_lock.with("")
             )
         }
-        (Refusal::NotHolder, Verb::Release) | (Refusal::NotAHold, _) => {
-            format!("ask {whom} to release {it}; {if_nobody}")
-        }
-        (Refusal::Held | Refusal::NotHolder, _) if overlong => {
-            format!("ask {whom} to release {it}; {if_nobody}")
-        }
+        (Refusal::NotHolder, Verb::Release) | (Refusal::NotAHold, _) => ask_to_release(),
+        (Refusal::Held | Refusal::NotHolder, _) if overlong => ask_to_release(),
         (Refusal::Held | Refusal::NotHolder, _) => match refused.state {
             State::Held { .. } if verb == Verb::Wait => {
                 wait_longer(LockState::Free, nodes, program)
@@ -458,9 +457,10 @@ pub(crate) fn running_command(holder: &str, caller: &str) -> Option<(HoldingComm
     })
 }
 
-fn by_unhold(program: &Program, whom: &str, node: &str) -> String {
+/// How to end a hold of somebody else, which is `called` so in the sentence.
+fn by_unhold(program: &Program, called: &str, node: &str) -> String {
     format!(
-        "ask {whom} to end the hold; if nobody works there, end it with `{}`",
+        "if nobody works there, end {called} with `{}`",
         program.run(format_args!("unhold {node}"))
     )
 }

@@ -104,7 +104,7 @@ pub(super) fn hint(
         // It takes one node.
         _ => to_end("NODE", lease.is_fenced(), program),
     };
-    // What is done with the fencing has a condition, which is not one for the rest.
+    // The condition in `to_end` must not seem to apply to the alternative.
     let or = if lease.is_fenced() { ", or" } else { "; or" };
     let waits = request.waited || program.waits();
     Some(match (refused.refusal, verb) {

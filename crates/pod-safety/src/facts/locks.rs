@@ -39,7 +39,7 @@ pub enum Lock {
     },
 }
 
-/// How far a fencing is.
+/// The progress of a fencing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FencingProgress {
     /// The node is on hold. A `fence` is running, or was interrupted.
