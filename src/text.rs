@@ -1,5 +1,7 @@
 //! Makes text from any source safe to print: short, without control sequences, and quoted for a shell.
 
+use platform::quoted;
+
 /// How many characters are printed.
 const MOST: usize = 80;
 
@@ -14,12 +16,7 @@ pub(crate) fn shown(typed: &str) -> String {
 
 /// `word` quoted for a shell, to make a hint run exactly what it shows when it is pasted.
 pub(crate) fn for_shell(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", escape(word).replace('\'', r"'\''"))
-    }
+    quoted(&escape(word))
 }
 
 /// `text` with escapes for every character that moves the cursor, sets colors or reverses the direction of

@@ -1,7 +1,11 @@
 //! What differs between operating systems for the code in `src/`.
 #![warn(missing_docs)]
 
+mod shell;
+
 use std::ffi::OsStr;
+
+pub use shell::quoted;
 
 /// Whether `with` ends a stopped command (Ctrl-Z) at its deadline.
 pub const ENDS_STOPPED_COMMANDS: bool = cfg!(target_os = "linux");
