@@ -224,6 +224,7 @@ impl SmokeTest {
             };
             let with = [&["with", NODE, "--quiet", "--"], shell].concat();
             check(&with, from_list, 42, NODE)?;
+            self.check_end_of_tree(runner, windows, from_list)?;
             let missing = ["with", NODE, "--", "no-such-program"];
             check(&missing, from_list, 127, "error: cannot run")?;
             self.plane.create_nodes(&[NodeSpec {
@@ -239,12 +240,51 @@ impl SmokeTest {
             let fence = [&["fence", UNREACHABLE, "--timeout=0", "--"], hook].concat();
             check(&fence, from_list, 0, "worker-2 is off")?;
             self.plane.kubectl(&["delete", "node", UNREACHABLE])?;
+            let heartbeat = ["delete", "lease", "-n", "kube-node-lease", UNREACHABLE];
+            self.plane.kubectl(&heartbeat)?;
         } else {
             print(format_args!(
                 "warning: could not run `with` or hooks of the plugin for {platform}: qemu-user has no sub-reaper"
             ));
         }
-        check(&["status", NODE], from_list, 0, "Free")
+        check(&["status", NODE], from_list, 0, "Free")?;
+        Ok(())
+    }
+}
+
+impl SmokeTest {
+    /// What a command leaves running must end with it. On Windows the command is a batch file without its extension.
+    fn check_end_of_tree(
+        &self,
+        runner: &Runner,
+        windows: bool,
+        variables: &[(&str, &str)],
+    ) -> Result<()> {
+        let script = self.directory.path().join("leave");
+        let path = script.to_string_lossy();
+        let (file, content, command) = if windows {
+            let content =
+                "@start /b cmd /c \"ping -n 6 127.0.0.1 >nul& echo survived\"\r\n@echo began\r\n";
+            (
+                script.with_extension("cmd"),
+                content,
+                vec![format!("Z:{path}")],
+            )
+        } else {
+            let content = "(sleep 5; echo survived) &\necho began\n";
+            let command = vec!["sh".to_owned(), path.into_owned()];
+            (script.clone(), content, command)
+        };
+        fs::write(file, content)?;
+        let mut arguments = vec!["with", NODE, "--quiet", "--"];
+        arguments.extend(command.iter().map(String::as_str));
+        // A survivor would keep the pipes open, so its words would be read.
+        let printed = runner.check(&arguments, variables, 0, "began")?;
+        ensure!(
+            !printed.contains("survived"),
+            "a process survived the end of its command:\n{printed}"
+        );
+        Ok(())
     }
 }
 
@@ -258,14 +298,14 @@ impl Runner {
         command
     }
 
-    /// Runs the program, which must end with `code` and print `expected`.
+    /// Runs the program, which must end with `code` and print `expected`. Returns all that it printed.
     fn check(
         &self,
         arguments: &[&str],
         variables: &[(&str, &str)],
         code: i32,
         expected: &str,
-    ) -> Result<()> {
+    ) -> Result<String> {
         let mut command = self.command();
         command.args(arguments).env_remove("KUBECONFIG");
         let output = command.envs(variables.iter().copied()).output()?;
@@ -277,7 +317,7 @@ impl Runner {
             arguments.join(" "),
             output.status
         );
-        Ok(())
+        Ok(printed.into_owned())
     }
 }
 
