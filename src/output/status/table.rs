@@ -397,7 +397,8 @@ impl Table {
         let Self { cells, layouts } = self;
         let fits = |layout: &Layout| layout.row.fit(cells, views, now);
         let last = layouts.len() - 1;
-        let chosen = layouts.iter().position(fits).unwrap_or(last);
+        // The last one is for everything that fits nowhere.
+        let chosen = layouts[..last].iter().position(fits).unwrap_or(last);
         layouts.swap(0, chosen);
         layouts.truncate(1);
         let (headers, lines) = layouts[0].lines(cells, views, now);
