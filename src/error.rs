@@ -164,7 +164,11 @@ pub(crate) enum Failure {
     /// Checking all locks of a set took longer than they last.
     TooSlow { node: String },
     /// A lock id belongs to another Lease than that of the node it was given for.
-    OtherLease { node: String, has_one: bool },
+    OtherLease {
+        node: String,
+        /// The Lease of that node.
+        lease: Option<Box<NodeLease>>,
+    },
     /// This command acquired a lock that it must not keep, and could not release it.
     ReleaseFailed {
         node: String,
@@ -269,7 +273,7 @@ impl Failure {
         {
             return Self::OtherLease {
                 node: refused.node.clone(),
-                has_one: true,
+                lease: Some(Box::new(lease.clone())),
             };
         }
         error.into()
@@ -312,6 +316,7 @@ impl Failure {
         match self {
             // A lock that was lost by its time limit was not read again.
             Self::Lock(Error::Lost(lost)) => lost.lease.as_ref().map(Some),
+            Self::OtherLease { lease, .. } => Some(lease.as_deref()),
             _ => None,
         }
     }

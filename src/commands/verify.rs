@@ -62,7 +62,7 @@ pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Fa
             }
             other => Err(Failure::OtherLease {
                 node: node.clone(),
-                has_one: other.is_some(),
+                lease: other.map(Box::new),
             }),
         }
     }));

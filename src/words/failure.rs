@@ -150,13 +150,20 @@ pub(crate) fn lines(
                 .to_owned(),
             ),
         ),
-        Failure::OtherLease { node, has_one } => (
-            match has_one {
-                true => format!(
-                    "the lock id does not match the Lease of node/{node}: it is for another node or for a \
-                     deleted Lease"
-                ),
-                false => format!(
+        Failure::OtherLease { node, lease } => (
+            match lease {
+                Some(lease) => {
+                    let state = request.map(|request| {
+                        let state = node_state::state(Some(lease), request.caller, request.now);
+                        format!("; the node {state}")
+                    });
+                    format!(
+                        "the lock id does not match the Lease of node/{node}: it is for another node or for a \
+                         deleted Lease{}",
+                        state.unwrap_or_default()
+                    )
+                }
+                None => format!(
                     "node/{node} has no Lease: the lock id is for another node, or the Lease was deleted"
                 ),
             },

@@ -66,6 +66,8 @@ struct Locks {
     is_same_holder: bool,
     /// Their reason and ticket, if all have the same.
     why: Option<String>,
+    /// When the first of them was acquired, if that is known of all.
+    start: Option<Instant>,
     /// When the last of them expires, if all do.
     end: Option<Instant>,
     running: Option<HoldingCommand>,
@@ -268,6 +270,7 @@ impl Locks {
             holder: holder_name::person(lease),
             is_same_holder: true,
             why: Some(why(lease)),
+            start: lease.acquired().map(Instant::from),
             end: end_of(refused),
             running: HoldingCommand::of(lease.holder()?).map(|(running, _)| running),
         })
@@ -283,11 +286,17 @@ impl Locks {
         if self.why != other.why {
             self.why = None;
         }
+        let starts = self.start.zip(other.start);
+        self.start = starts.map(|(one, other)| one.min(other));
         self.end = self.end.zip(other.end).map(|(one, other)| one.max(other));
     }
 
-    /// Why and until when the nodes are locked.
+    /// Why, since when and until when the nodes are locked.
     fn about(&self, request: RequestContext<'_>) -> String {
+        let at = |instant| clock(instant, request.now.latest);
+        let since = self
+            .start
+            .map(|start| format!("the first since {}", at(start)));
         let until = self
             .end
             .map(|end| match (self.running, self.is_same_holder) {
@@ -295,13 +304,13 @@ impl Locks {
                 (Some(HoldingCommand::With), false) => {
                     "renewed while their commands run".to_owned()
                 }
-                _ => format!("the last until {}", clock(end, request.now.latest)),
+                _ => format!("the last until {}", at(end)),
             });
         let (why, differs) = match &self.why {
             Some(why) => (why.as_str(), None),
             None => ("", Some("different reasons".to_owned())),
         };
-        let about: Vec<String> = differs.into_iter().chain(until).collect();
+        let about: Vec<String> = differs.into_iter().chain(since).chain(until).collect();
         match about.is_empty() {
             true => why.to_owned(),
             false => format!("{why} ({})", about.join(", ")),

@@ -754,7 +754,7 @@ fn many_nodes_of_one_holder_take_one_line() {
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @r#"
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
         -- stderr
-        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop: "rack moves" (the last until [time])
+        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop: "rack moves" (the first since [time], the last until [time])
         error: cannot acquire node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         error: cannot acquire node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9 --wait`
@@ -765,7 +765,7 @@ fn many_nodes_of_one_holder_take_one_line() {
         $ kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
         node/worker-9 already free
         -- stderr
-        error: cannot release 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop: "rack moves" (the last until [time]); you are alice@bastion
+        error: cannot release 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop: "rack moves" (the first since [time], the last until [time]); you are alice@bastion
         error: cannot release node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
         error: cannot release node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
         hint: ask bob@laptop to release them; if nobody works there, release them with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
@@ -795,7 +795,7 @@ fn nodes_that_one_person_locked_for_different_reasons_take_one_line() {
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @"
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6
         -- stderr
-        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (different reasons, the last until [time])
+        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (different reasons, the first since [time], the last until [time])
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --wait`
         none of the 6 nodes was acquired
         -- exit code 3
@@ -811,7 +811,7 @@ fn nodes_that_commands_of_one_person_hold_take_one_line() {
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @"
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6
         -- stderr
-        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (renewed while their commands run)
+        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (the first since [time], renewed while their commands run)
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --wait`
         none of the 6 nodes was acquired
         -- exit code 3
@@ -819,7 +819,7 @@ fn nodes_that_commands_of_one_person_hold_take_one_line() {
         assert_snapshot!(cluster.maint(["release"]).args(&nodes).run(), @"
         $ kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6
         -- stderr
-        error: cannot release 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (renewed while their commands run); you are alice@bastion
+        error: cannot release 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (the first since [time], renewed while their commands run); you are alice@bastion
         hint: ask bob@laptop to release them; if nobody works there, release them with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
         none of the 6 nodes was released
         -- exit code 3

@@ -474,7 +474,7 @@ fn the_lock_id_of_another_node_is_called_so() {
         for verb in ["renew", "release"] {
             let run = cluster.maint([verb, &second, "--lock-id", id]).run();
             let said = format!(
-                "error: the lock id does not match the Lease of node/{second}: it is for another node or for a deleted Lease\n"
+                "error: the lock id does not match the Lease of node/{second}: it is for another node or for a deleted Lease; the node is locked by you as alice@bastion ("
             );
             assert!(run.stderr.starts_with(&said), "{run}");
             assert_eq!(run.code, 3, "{run}");

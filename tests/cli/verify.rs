@@ -69,13 +69,13 @@ fn a_lock_id_is_of_one_node() {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         let [id, _] = nodes.each_ref().map(|node| acquire(cluster, node));
         let verify = |node: &str| cluster.maint(["verify", node, "--lock-id", &id]).run();
-        assert_snapshot!(verify(&nodes[1]), @"
+        assert_snapshot!(verify(&nodes[1]), @r#"
         $ kubectl maint verify worker-2 --lock-id [lock-id]
         -- stderr
-        error: the lock id does not match the Lease of node/worker-2: it is for another node or for a deleted Lease
+        error: the lock id does not match the Lease of node/worker-2: it is for another node or for a deleted Lease; the node is locked by you as alice@bastion: "new kernel" (since [time], until [time], [length] left)
         hint: if you meant another node, name it; otherwise, stop the work that relied on this lock
         -- exit code 3
-        ");
+        "#);
         assert_snapshot!(verify(&cluster.name("wroker-1")), @"
         $ kubectl maint verify wroker-1 --lock-id [lock-id]
         -- stderr
@@ -202,7 +202,7 @@ fn locks_that_were_lost_alike_are_counted() {
         assert_snapshot!(verify.run(), @"
         $ kubectl maint verify
         -- stderr
-        error: lost the locks on 5 nodes (worker-1, worker-2, worker-3, worker-4, worker-5): replaced by a newer lock of bob@laptop (the last until [time])
+        error: lost the locks on 5 nodes (worker-1, worker-2, worker-3, worker-4, worker-5): replaced by a newer lock of bob@laptop (the first since [time], the last until [time])
         hint: stop the work that relied on these locks
         -- exit code 3
         ");
