@@ -69,7 +69,7 @@ pub(crate) const NO_COMMAND: &str = "missing `-- COMMAND`";
 
 pub(crate) const ADD_MAX: &str = "add --max=N, the most nodes to fence, after --all-unreachable";
 
-pub(crate) const ADD_REASON: &str = "add -m \"WHY\"";
+pub(crate) const ADD_REASON: &str = "add -m WHY";
 
 /// The hook begins with `program`.
 pub(crate) fn put_dashes_before_hook(program: &str) -> String {
@@ -238,7 +238,7 @@ pub(crate) fn instead_of_flag(command: &str, flag: &str) -> Option<String> {
         }
         ("with", "-l" | "--selector" | "--all") => "name the nodes before --",
         ("force-delete", "-y" | "--yes" | "--force") => {
-            "accept the risks by ID: --accept-risk=ID -m \"WHY\""
+            "accept the risks by ID: --accept-risk=ID -m WHY"
         }
         ("install", "--dry-run") => {
             return Some(format!("print the objects with `{NAME} install -o yaml`"));

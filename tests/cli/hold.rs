@@ -184,7 +184,7 @@ fn a_reason_and_a_time_with_a_zone_are_required() {
         $ kubectl maint hold worker-1
         -- stderr
         error: missing --message
-        hint: add -m "WHY"
+        hint: add -m WHY
         -- exit code 2
         "#);
         assert_snapshot!(refused(&["-m", " "]), @r#"

@@ -63,7 +63,7 @@ fn pods_that_nothing_recreates_are_lost_only_with_consent() {
     node/worker-1: 1 pod will lose emptyDir data: cost/tool
     node/worker-1: 1 pod will not be deleted (static, or tolerating the taint): cost/proxy
     error: cannot fence node/worker-1: nothing recreates 1 pod (cost/tool)
-    hint: to fence it anyway, add --accept-risk=no-owner -m "WHY"
+    hint: to fence it anyway, add --accept-risk=no-owner -m WHY
     -- exit code 6
     "#);
     let ran = stage.directory().join("ran");

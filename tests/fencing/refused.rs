@@ -38,16 +38,15 @@ fn the_loss_of_most_of_a_zone_is_suspect() {
     let message =
         format!("error: cannot fence node/{node}: 3 of 3 nodes of zone rack-7 are unreachable: ");
     assert!(run.stderr.contains(&message), "{run}");
-    let hint = format!(
-        "hint: if you know that node/{node} is off, add --accept-risk=mass-loss -m \"WHY\"\n"
-    );
+    let hint =
+        format!("hint: if you know that node/{node} is off, add --accept-risk=mass-loss -m WHY\n");
     assert!(run.stderr.ends_with(&hint), "{run}");
     stage.is_untouched(&node);
     assert_snapshot!(fence(&stage, &node, &["--accept-risk=mass-loss"]), @r#"
     $ kubectl maint fence worker-1 --powered-off=dark --accept-risk=mass-loss
     -- stderr
     error: missing --message
-    hint: add -m "WHY"
+    hint: add -m WHY
     -- exit code 2
     "#);
     let old = "--override=remediation-unknown";
@@ -103,7 +102,7 @@ fn an_unread_zone_is_a_separate_unknown() {
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
     error: cannot fence node/worker-1: unknown how many other nodes are unreachable: no permission to list nodes
-    hint: to fence it anyway, add --accept-risk=unread -m "WHY"
+    hint: to fence it anyway, add --accept-risk=unread -m WHY
     -- exit code 6
     "#);
     let another = fence(&["--accept-risk=mass-loss", "-m", "I see them"]);
@@ -229,7 +228,7 @@ fn fencers_have_the_rights_and_users_see_which_are_missing() {
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
     error: cannot fence node/worker-1: unknown whether another tool is repairing it: no permission to get leases.coordination.k8s.io in namespace medik8s-leases
-    hint: to fence it anyway, add --accept-risk=unread -m "WHY"
+    hint: to fence it anyway, add --accept-risk=unread -m WHY
     -- exit code 6
     "#);
     let insist = ["--accept-risk=unread", "-m", "no medik8s here"];

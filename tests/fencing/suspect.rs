@@ -144,7 +144,7 @@ fn a_pod_that_nothing_recreates_and_that_comes_during_the_hook_is_not_lost_silen
          Warning: the hook succeeded, but node/{node} is not fenced: it stays on hold; to end the hold, run `kubectl maint unfence {node}`\n\
          Warning: the hook succeeded, but this was not recorded: node/{node} should be off now\n\
          error: cannot fence node/{node}: nothing recreates 1 pod ({pod})\n\
-         hint: to fence it anyway, add --accept-risk=no-owner -m \"WHY\" before `--`\n"
+         hint: to fence it anyway, add --accept-risk=no-owner -m WHY before `--`\n"
     );
     assert!(run.stderr.ends_with(&told), "{run}");
     assert_eq!((stage.record(&node), stage.taint(&node)), (None, None));

@@ -110,7 +110,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     $ kubectl maint unfence worker-1
     -- stderr
     error: cannot unfence node/worker-1: it has not been restarted since alice@bastion fenced it ([time]), so earlier pods may still be running
-    hint: reboot it, or undo its isolation with `kubectl maint unfence worker-1 -- HOOK`; to unfence it anyway, add --accept-risk=boot-id -m "WHY"
+    hint: reboot it, or undo its isolation with `kubectl maint unfence worker-1 -- HOOK`; to unfence it anyway, add --accept-risk=boot-id -m WHY
     -- exit code 6
     "#);
     let failing = stage.maint(["unfence", &node, "--", "false"]).run();
@@ -141,7 +141,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     $ kubectl maint unfence worker-1 --timeout=0 -- true
     -- stderr
     error: cannot unfence node/worker-1: it has not been restarted since alice@bastion fenced it ([time]), so earlier pods may still be running
-    hint: reboot it first; to unfence it anyway, add --accept-risk=boot-id -m "WHY" before `--`
+    hint: reboot it first; to unfence it anyway, add --accept-risk=boot-id -m WHY before `--`
     -- exit code 6
     "#);
     assert!(stage.is_tainted(&node));
@@ -248,7 +248,7 @@ fn a_taint_without_a_record_takes_somebody_who_knows() {
     $ kubectl maint unfence worker-1
     -- stderr
     error: cannot unfence node/worker-1: its out-of-service taint has no record, so earlier pods may still be running
-    hint: if you know that it was restarted, add --accept-risk=boot-id -m "WHY"
+    hint: if you know that it was restarted, add --accept-risk=boot-id -m WHY
     -- exit code 6
     "#);
     let acquire = stage.maint(["acquire", &node]);

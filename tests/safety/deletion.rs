@@ -36,7 +36,7 @@ fn the_report_shows_the_risks_and_the_next_command() {
         -- stderr
         error: risks not accepted: owner, quorum; nothing was deleted
         hint: safer, if you can power off or isolate node/worker-1: `kubectl maint fence worker-1 -- HOOK`
-        hint: to accept these risks and delete: `kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner,quorum -m "WHY"`
+        hint: to accept these risks and delete: `kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner,quorum -m WHY`
         -- exit code 6
         "#);
         assert!(fixture.is_there("web-0"));
@@ -52,7 +52,7 @@ fn the_report_shows_the_risks_and_the_next_command() {
             .expect("a line")
             .1;
         let line = line.trim_end().trim_end_matches('`');
-        let line = line.replace("-m \"WHY\"", "-m why --timeout=0");
+        let line = line.replace("-m WHY", "-m why --timeout=0");
         let words: Vec<&str> = line.split(' ').collect();
         let line = std::iter::once("force-delete").chain(words);
         let run = fixture.cluster.maint(line).ends_unfinished();

@@ -82,7 +82,7 @@ fn the_next_command_accepts_none_if_there_are_no_risks() {
             "error: nothing was deleted: this was only the report\n\
              hint: safer, if you can power off or isolate node/{node}: `kubectl maint fence {node} -- HOOK`\n\
              hint: no risks found; to delete: `kubectl maint force-delete pod/web-1 -n {} \
-             --accept-risk=none -m \"WHY\"`\n",
+             --accept-risk=none -m WHY`\n",
             fixture.namespace,
             node = fixture.node,
         );

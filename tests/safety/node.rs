@@ -38,7 +38,7 @@ fn every_pod_is_reported_on_and_the_node_goes() {
         -- stderr
         error: risks not accepted: owner; nothing was deleted
         hint: safer, if you can power off or isolate node/worker-1: `kubectl maint fence worker-1 -- HOOK`
-        hint: to accept these risks and delete: `kubectl maint force-delete node/worker-1 --accept-risk=owner -m "WHY"`
+        hint: to accept these risks and delete: `kubectl maint force-delete node/worker-1 --accept-risk=owner -m WHY`
         -- exit code 6
         "#);
         assert!(is_there(fixture));

@@ -87,7 +87,7 @@ fn arguments_that_cannot_be_meant() {
     $ kubectl maint force-delete pod/a --accept-risk
     -- stderr
     error: missing --message
-    hint: add -m "WHY"
+    hint: add -m WHY
     -- exit code 2
 
     $ kubectl maint force-delete pod/a --accept-risk= -m why
@@ -153,7 +153,7 @@ fn arguments_that_cannot_be_meant() {
     $ kubectl maint force-delete pod/a --force
     -- stderr
     error: force-delete has no flag --force
-    hint: accept the risks by ID: --accept-risk=ID -m "WHY"
+    hint: accept the risks by ID: --accept-risk=ID -m WHY
     -- exit code 2
     "#);
 }

@@ -27,7 +27,7 @@ impl Run<'_> {
         };
         let because = match &self.args.message {
             Some(message) => for_shell(message),
-            None => format!("\"{NO_REASON}\""),
+            None => NO_REASON.to_owned(),
         };
         program.run(format_args!(
             "force-delete {}{} {} -m {because}",

@@ -16,7 +16,7 @@ pub(crate) fn resume(program: &Program, id: &str) -> String {
 pub(super) fn accepting(program: &Program, id: &str) -> String {
     let reason = match program.reason() {
         Some(_) => String::new(),
-        None => format!(" -m \"{NO_REASON}\""),
+        None => format!(" -m {NO_REASON}"),
     };
     let before = program.place_of_flags();
     format!("add --accept-risk={id}{reason}{before}")
@@ -38,7 +38,7 @@ mod tests {
         };
         assert_eq!(
             hint("fence a -- ./hook"),
-            "add --accept-risk=no-owner -m \"WHY\" before `--`"
+            "add --accept-risk=no-owner -m WHY before `--`"
         );
         assert_eq!(
             hint("fence a --powered-off=yes -m x --accept-risk=unread"),

@@ -87,7 +87,7 @@ fn a_taint_that_a_webhook_keeps_is_not_called_unfenced() {
         $ kubectl maint unfence worker-1
         -- stderr
         error: node/worker-1 is still fenced: its out-of-service taint is still there after the write that removes it, perhaps because of an admission webhook; its lock is kept
-        hint: check `kubectl get mutatingwebhookconfigurations`; then run the command again and add --accept-risk=boot-id -m "WHY"
+        hint: check `kubectl get mutatingwebhookconfigurations`; then run the command again and add --accept-risk=boot-id -m WHY
         -- exit code 1
         "#);
         assert!(!is_recorded(cluster, &node));
