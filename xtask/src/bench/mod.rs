@@ -77,8 +77,9 @@ impl Arguments {
         let plane = start(true)?;
         let tools = Tools::new(&plane, plugin.clone())?;
         result(format_args!(
-            "# Performance\n\nOne run of `cargo xtask bench` with the program of the release, on {} cores ({}), with etcd on disk. A ratio\n\
-             of 0.1 means a tenth of what the other needs.",
+            "# Performance\n\nOne run of `cargo xtask bench` with the program of the release, on {} cores ({}), with etcd on disk. For\n\
+             time, CPU and memory, a ratio of 0.1 means a tenth of what the other needs. For rates, 0.9 means nine tenths of the\n\
+             other's speed.",
             thread::available_parallelism()?,
             env::consts::ARCH,
         ));
