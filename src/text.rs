@@ -14,7 +14,7 @@ pub(crate) fn shown(typed: &str) -> String {
     escape(&beginning)
 }
 
-/// `word` quoted for a shell, to make a hint run exactly what it shows when it is pasted.
+/// `word` quoted for a shell, so that a pasted hint runs nothing but what it shows.
 pub(crate) fn for_shell(word: &str) -> String {
     quoted(&escape(word))
 }

@@ -6,6 +6,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity;
+use platform::is_quotable;
 
 use crate::object::{self, Kind};
 use crate::text::{escape, for_shell, shown};
@@ -388,9 +389,10 @@ impl Program {
     }
 }
 
-/// A reason, quoted for a shell. One that has to be escaped can't be repeated.
+/// A reason, quoted for a shell. One that would become another reason can't be repeated.
 fn repeatable(reason: &str) -> Option<String> {
-    (!reason.is_empty() && escape(reason) == reason).then(|| for_shell(reason))
+    let is_kept = !reason.is_empty() && escape(reason) == reason && is_quotable(reason);
+    is_kept.then(|| for_shell(reason))
 }
 
 /// The values of an argument, if it was typed. Each verb defines only some.

@@ -5,7 +5,7 @@ mod shell;
 
 use std::ffi::OsStr;
 
-pub use shell::quoted;
+pub use shell::{is_quotable, quoted};
 
 /// Whether `with` ends a stopped command (Ctrl-Z) at its deadline.
 pub const ENDS_STOPPED_COMMANDS: bool = cfg!(target_os = "linux");

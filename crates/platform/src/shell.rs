@@ -2,10 +2,23 @@
 
 /// A word that a shell could change or split is quoted. `word` has no control characters.
 ///
-/// On Windows, this is for both cmd and PowerShell, which agree on double quotes alone. What could end them or run a
-/// command within them, in either shell, becomes `?`.
+/// On Windows, this is for both cmd and PowerShell. Double quotes are the only quotes that they share. A character that
+/// could end them or be expanded within them becomes `?`.
 pub fn quoted(word: &str) -> String {
     quoted_on(cfg!(windows), word)
+}
+
+/// Whether [`quoted`] keeps all of `word`.
+pub fn is_quotable(word: &str) -> bool {
+    is_quotable_on(cfg!(windows), word)
+}
+
+/// PowerShell also accepts typographic quotes. cmd expands variables, and parts of them, which may be a quote.
+const ACTIVE: &[char] = &['"', '$', '`', '%', '\u{201c}', '\u{201d}', '\u{201e}'];
+
+fn is_quotable_on(windows: bool, word: &str) -> bool {
+    // Before a quote, cmd and PowerShell disagree on backslashes.
+    !windows || !(word.contains(ACTIVE) || word.ends_with('\\'))
 }
 
 fn quoted_on(windows: bool, word: &str) -> String {
@@ -14,20 +27,28 @@ fn quoted_on(windows: bool, word: &str) -> String {
         // PowerShell separates values with commas.
         true => c.is_ascii_alphanumeric() || r"@+=:./\_-".contains(c),
     };
-    // To PowerShell, @name is a list of arguments.
-    let is_list = windows && word.starts_with('@');
-    if !word.is_empty() && !is_list && word.chars().all(is_plain) {
+    // PowerShell expands @name to a list of arguments, and zsh =name to the path of a program.
+    let is_expanded = word.starts_with(if windows { '@' } else { '=' });
+    if !word.is_empty() && !is_expanded && word.chars().all(is_plain) {
         return word.to_owned();
     }
-    if !windows {
-        return format!("'{}'", word.replace('\'', r"'\''"));
+    if windows {
+        let harmless = word.replace(ACTIVE, "?");
+        // Programs read \" as a quote.
+        let before_quote = harmless.len() - harmless.trim_end_matches('\\').len();
+        return format!("\"{harmless}{}\"", r"\".repeat(before_quote));
     }
-    // PowerShell also takes typographic quotes for quotes.
-    let is_active = |c: char| "\"$`\u{201c}\u{201d}\u{201e}".contains(c);
-    let harmless = word.replace(is_active, "?");
-    // Programs read \" as a quote.
-    let before_quote = harmless.len() - harmless.trim_end_matches('\\').len();
-    format!("\"{harmless}{}\"", r"\".repeat(before_quote))
+    let mut quoted = String::from("'");
+    for c in word.chars() {
+        match c {
+            '\'' => quoted.push_str(r"'\''"),
+            // In fish, it escapes within quotes, too.
+            '\\' => quoted.push_str(r"'\\'"),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('\'');
+    quoted
 }
 
 #[cfg(test)]
@@ -46,17 +67,35 @@ mod tests {
             ("", "''", r#""""#),
             ("$(id)", "'$(id)'", r#""?(id)""#),
             ("it's", r"'it'\''s'", r#""it's""#),
+            (r"\';id;\'", r"''\\''\'';id;'\\''\'''", r#""\';id;\'""#),
             ("a\" & calc", "'a\" & calc'", r#""a? & calc""#),
             ("a\u{201d}; calc", "'a\u{201d}; calc'", r#""a?; calc""#),
             ("`calc`", "'`calc`'", r#""?calc?""#),
+            ("%X:~0,1%&calc", "'%X:~0,1%&calc'", r#""?X:~0,1?&calc""#),
+            ("--%", "--%", r#""--?""#),
             ("a,b", "a,b", r#""a,b""#),
             ("@all", "@all", r#""@all""#),
-            (r"C:\one", r"'C:\one'", r"C:\one"),
-            (r"C:\a b\", r"'C:\a b\'", r#""C:\a b\\""#),
-            ("100%", "100%", r#""100%""#),
+            ("=ls", "'=ls'", "=ls"),
+            (r"C:\one", r"'C:'\\'one'", r"C:\one"),
+            (r"C:\a b\", r"'C:'\\'a b'\\''", r#""C:\a b\\""#),
         ] {
             assert_eq!(quoted_on(false, word), elsewhere, "{word}");
             assert_eq!(quoted_on(true, word), windows, "{word}");
+        }
+    }
+
+    #[test]
+    fn what_becomes_another_word_is_not_quotable() {
+        for (word, on_windows) in [
+            ("new kernel", true),
+            (r"C:\one", true),
+            ("it's", true),
+            ("100% full", false),
+            ("\"sda\" failed", false),
+            (r"C:\a b\", false),
+        ] {
+            assert!(is_quotable_on(false, word), "{word}");
+            assert_eq!(is_quotable_on(true, word), on_windows, "{word}");
         }
     }
 }
