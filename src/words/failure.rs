@@ -155,7 +155,7 @@ pub(crate) fn lines(
                 Some(lease) => {
                     let state = request.map(|request| {
                         let state = node_state::state(Some(lease), request.caller, request.now);
-                        format!("; the node {state}")
+                        format!("; node/{node} {state}")
                     });
                     format!(
                         "the lock id does not match the Lease of node/{node}: it is for another node or for a \

@@ -66,7 +66,7 @@ struct Locks {
     is_same_holder: bool,
     /// Their reason and ticket, if all have the same.
     why: Option<String>,
-    /// When the first of them was acquired, if that is known of all.
+    /// When the first of them was acquired; `None` if unknown for any.
     start: Option<Instant>,
     /// When the last of them expires, if all do.
     end: Option<Instant>,
@@ -294,9 +294,10 @@ impl Locks {
     /// Why, since when and until when the nodes are locked.
     fn about(&self, request: RequestContext<'_>) -> String {
         let at = |instant| clock(instant, request.now.latest);
-        let since = self
-            .start
-            .map(|start| format!("the first since {}", at(start)));
+        // Of expired locks it would say when they expired.
+        let is_expired = matches!(self.first.state, State::Expired { .. });
+        let start = self.start.filter(|_| !is_expired);
+        let since = start.map(|start| format!("since {} or later", at(start)));
         let until = self
             .end
             .map(|end| match (self.running, self.is_same_holder) {

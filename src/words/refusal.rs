@@ -110,7 +110,10 @@ pub(super) fn cause_with(
             Some(_) => "it is free".to_owned(),
         },
         Refusal::NotAHold => format!("not on hold, but locked by {holder}{about}"),
-        Refusal::ChangedHands => format!("replaced by a newer lock of {holder}{about}"),
+        Refusal::ChangedHands if is_one => {
+            format!("replaced by a newer lock of {holder}{about}")
+        }
+        Refusal::ChangedHands => format!("replaced by newer locks of {holder}{about}"),
         Refusal::Elected => {
             format!("{its_lease} has a strategy and belongs to coordinated leader election")
         }

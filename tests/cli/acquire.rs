@@ -740,6 +740,37 @@ fn beside_an_own_lock_the_next_command_is_for_the_others() {
 }
 
 #[test]
+fn one_line_for_many_nodes_has_the_earliest_time_if_all_are_known() {
+    on_one("acquire-groups-times", |cluster| {
+        let acquired = [120, 180, 240, 60].map(ago);
+        let nodes: Vec<String> = (1..=5)
+            .map(|number| cluster.node(&format!("worker-{number}")))
+            .collect();
+        let lock = |node: &String, acquired: Option<&String>| {
+            let spec = json!({
+                "holderIdentity": "bob@laptop",
+                "acquireTime": acquired,
+                "renewTime": ago(0),
+                "leaseDurationSeconds": 1800,
+            });
+            cluster.lease(node, &spec);
+        };
+        for (node, acquired) in nodes.iter().zip(&acquired) {
+            lock(node, Some(acquired));
+        }
+        let run = cluster.maint(["acquire"]).args(&nodes).run();
+        let earliest = &acquired[2]["2006-01-02T".len()..][.."15:04:05".len()];
+        let since = format!("{earliest} UTC or later, the last until ");
+        assert!(run.stderr.contains(&since), "{run}");
+        lock(&nodes[4], None);
+        let run = cluster.maint(["acquire"]).args(&nodes).run();
+        assert!(run.stderr.contains("cannot acquire 5 nodes "), "{run}");
+        let told = "locked by bob@laptop (the last until ";
+        assert!(run.stderr.contains(told), "{run}");
+    });
+}
+
+#[test]
 fn many_nodes_of_one_holder_take_one_line() {
     on_one("acquire-groups", |cluster| {
         let nodes: Vec<String> = (1..=9)
@@ -754,7 +785,7 @@ fn many_nodes_of_one_holder_take_one_line() {
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @r#"
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
         -- stderr
-        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop: "rack moves" (the first since [time], the last until [time])
+        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop: "rack moves" (since [time] or later, the last until [time])
         error: cannot acquire node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         error: cannot acquire node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9 --wait`
@@ -765,7 +796,7 @@ fn many_nodes_of_one_holder_take_one_line() {
         $ kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
         node/worker-9 already free
         -- stderr
-        error: cannot release 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop: "rack moves" (the first since [time], the last until [time]); you are alice@bastion
+        error: cannot release 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop: "rack moves" (since [time] or later, the last until [time]); you are alice@bastion
         error: cannot release node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
         error: cannot release node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
         hint: ask bob@laptop to release them; if nobody works there, release them with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
@@ -795,7 +826,7 @@ fn nodes_that_one_person_locked_for_different_reasons_take_one_line() {
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @"
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6
         -- stderr
-        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (different reasons, the first since [time], the last until [time])
+        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (different reasons, since [time] or later, the last until [time])
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --wait`
         none of the 6 nodes was acquired
         -- exit code 3
@@ -811,7 +842,7 @@ fn nodes_that_commands_of_one_person_hold_take_one_line() {
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @"
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6
         -- stderr
-        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (the first since [time], renewed while their commands run)
+        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (since [time] or later, renewed while their commands run)
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --wait`
         none of the 6 nodes was acquired
         -- exit code 3
@@ -819,7 +850,7 @@ fn nodes_that_commands_of_one_person_hold_take_one_line() {
         assert_snapshot!(cluster.maint(["release"]).args(&nodes).run(), @"
         $ kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6
         -- stderr
-        error: cannot release 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (the first since [time], renewed while their commands run); you are alice@bastion
+        error: cannot release 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (since [time] or later, renewed while their commands run); you are alice@bastion
         hint: ask bob@laptop to release them; if nobody works there, release them with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
         none of the 6 nodes was released
         -- exit code 3

@@ -474,10 +474,20 @@ fn the_lock_id_of_another_node_is_called_so() {
         for verb in ["renew", "release"] {
             let run = cluster.maint([verb, &second, "--lock-id", id]).run();
             let said = format!(
-                "error: the lock id does not match the Lease of node/{second}: it is for another node or for a deleted Lease; the node is locked by you as alice@bastion ("
+                "error: the lock id does not match the Lease of node/{second}: it is for another node or for a deleted Lease; node/{second} is locked by you as alice@bastion ("
             );
             assert!(run.stderr.starts_with(&said), "{run}");
             assert_eq!(run.code, 3, "{run}");
         }
+        let bob = ["release", &second, "--force", "--yes", "-m=test"];
+        cluster.maint(bob).succeeds();
+        let bob = cluster.maint(["acquire", &second, "-m", "disk"]);
+        bob.holder("bob@laptop").succeeds();
+        let json = cluster.maint(["renew", &second, "--lock-id", id, "-o", "json"]);
+        let json: serde_json::Value = serde_json::from_str(&json.run().stdout).expect("JSON");
+        let error = &json["items"][0]["error"];
+        assert_eq!(error["code"], "WrongLockId", "{json}");
+        assert_eq!(error["holder"], "bob@laptop", "{json}");
+        assert_eq!(error["reason"], "disk", "{json}");
     });
 }

@@ -43,6 +43,23 @@ fn make_not_ready(cluster: &Cluster, node: &str) {
     cluster.patch(&format!("/api/v1/nodes/{node}/status"), &status);
 }
 
+/// It does not say since when they were locked: that would read as the time at which they expired.
+#[test]
+fn many_of_them_take_one_line() {
+    on_one("unfinished-many", |cluster| {
+        let nodes = ["worker-1", "worker-2", "worker-3", "worker-4"];
+        let nodes = nodes.map(|short| left_by(cluster, short, "bob@laptop"));
+        assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @r#"
+        $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4
+        -- stderr
+        error: cannot acquire 4 nodes (worker-1, worker-2, worker-3, worker-4): the locks of bob@laptop have expired: "new kernel", and the nodes are still cordoned
+        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 --take-expired`
+        none of the 4 nodes was acquired
+        -- exit code 6
+        "#);
+    });
+}
+
 #[test]
 fn a_script_takes_it_only_with_the_flag() {
     on_one("unfinished-script", |cluster| {

@@ -72,7 +72,7 @@ fn a_lock_id_is_of_one_node() {
         assert_snapshot!(verify(&nodes[1]), @r#"
         $ kubectl maint verify worker-2 --lock-id [lock-id]
         -- stderr
-        error: the lock id does not match the Lease of node/worker-2: it is for another node or for a deleted Lease; the node is locked by you as alice@bastion: "new kernel" (since [time], until [time], [length] left)
+        error: the lock id does not match the Lease of node/worker-2: it is for another node or for a deleted Lease; node/worker-2 is locked by you as alice@bastion: "new kernel" (since [time], until [time], [length] left)
         hint: if you meant another node, name it; otherwise, stop the work that relied on this lock
         -- exit code 3
         "#);
@@ -202,7 +202,7 @@ fn locks_that_were_lost_alike_are_counted() {
         assert_snapshot!(verify.run(), @"
         $ kubectl maint verify
         -- stderr
-        error: lost the locks on 5 nodes (worker-1, worker-2, worker-3, worker-4, worker-5): replaced by a newer lock of bob@laptop (the first since [time], the last until [time])
+        error: lost the locks on 5 nodes (worker-1, worker-2, worker-3, worker-4, worker-5): replaced by newer locks of bob@laptop (since [time] or later, the last until [time])
         hint: stop the work that relied on these locks
         -- exit code 3
         ");

@@ -205,14 +205,14 @@ fn many_nodes_that_time_out_take_one_line() {
         assert_snapshot!(cluster.maint(["wait", "--all", "--timeout=4s", "-q"]).run(), @r#"
         $ kubectl maint wait --all --timeout=4s -q
         -- stderr
-        error: timed out after 4s waiting for 8 nodes to be free (n-10, n-11, n-12, n-13, n-14 and 3 more): locked by bob@laptop: "disk" (the first since [time], the last until [time])
+        error: timed out after 4s waiting for 8 nodes to be free (n-10, n-11, n-12, n-13, n-14 and 3 more): locked by bob@laptop: "disk" (since [time] or later, the last until [time])
         hint: wait longer with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17`
         -- exit code 4
         "#);
         assert_snapshot!(cluster.maint(["wait", "--all", "--timeout=0"]).run(), @r#"
         $ kubectl maint wait --all --timeout=0
         -- stderr
-        error: 8 nodes are not free (n-10, n-11, n-12, n-13, n-14 and 3 more): locked by bob@laptop: "disk" (the first since [time], the last until [time])
+        error: 8 nodes are not free (n-10, n-11, n-12, n-13, n-14 and 3 more): locked by bob@laptop: "disk" (since [time] or later, the last until [time])
         hint: wait longer with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17`
         -- exit code 4
         "#);
