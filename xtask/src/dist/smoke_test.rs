@@ -26,6 +26,17 @@ const UNREACHABLE: &str = "worker-2";
 /// A library that every Rust program needs and older releases of wine lack.
 const REQUIRED_DLL: &str = "drive_c/windows/system32/bcryptprimitives.dll";
 
+/// Ends once its child runs, which takes longer.
+const SCRIPT: &str = r#"child=$(dirname "$0")/child
+(: > "$child"; sleep 5; echo survived) &
+while [ ! -e "$child" ]; do :; done
+echo began
+"#;
+
+/// The same for Windows.
+const BATCH_FILE: &str = "@start /b cmd /c \"echo > %~dp0child& ping -n 6 127.0.0.1 > nul& echo survived\"\r\n\
+    :wait\r\n@if not exist %~dp0child goto wait\r\n@echo began\r\n";
+
 /// A real API server with nodes, and a directory for temporary files.
 pub(crate) struct SmokeTest {
     _kubelets: Kubelets,
@@ -250,36 +261,29 @@ impl SmokeTest {
         check(&["status", NODE], from_list, 0, "Free")?;
         Ok(())
     }
-}
 
-impl SmokeTest {
-    /// What a command leaves running must end with it. On Windows the command is a batch file without its extension.
+    /// What a command leaves running must end with it. On Windows, it names a batch file without the extension.
     fn check_end_of_tree(
         &self,
         runner: &Runner,
         windows: bool,
         variables: &[(&str, &str)],
     ) -> Result<()> {
-        let script = self.directory.path().join("leave");
+        let directory = self.directory.path();
+        let (script, child) = (directory.join("leave"), directory.join("child"));
         let path = script.to_string_lossy();
-        let (file, content, command) = if windows {
-            let content =
-                "@start /b cmd /c \"ping -n 6 127.0.0.1 >nul& echo survived\"\r\n@echo began\r\n";
-            (
-                script.with_extension("cmd"),
-                content,
-                vec![format!("Z:{path}")],
-            )
+        let command = if windows {
+            fs::write(script.with_extension("cmd"), BATCH_FILE)?;
+            vec![format!("Z:{path}")]
         } else {
-            let content = "(sleep 5; echo survived) &\necho began\n";
-            let command = vec!["sh".to_owned(), path.into_owned()];
-            (script.clone(), content, command)
+            fs::write(&script, SCRIPT)?;
+            vec!["sh".to_owned(), path.into_owned()]
         };
-        fs::write(file, content)?;
         let mut arguments = vec!["with", NODE, "--quiet", "--"];
         arguments.extend(command.iter().map(String::as_str));
-        // A survivor would keep the pipes open, so its words would be read.
+        // A survivor would keep the pipes open, so its output would be read too.
         let printed = runner.check(&arguments, variables, 0, "began")?;
+        fs::remove_file(child)?;
         ensure!(
             !printed.contains("survived"),
             "a process survived the end of its command:\n{printed}"
