@@ -397,7 +397,7 @@ impl Table {
         let Self { cells, layouts } = self;
         let fits = |layout: &Layout| layout.row.fit(cells, views, now);
         let last = layouts.len() - 1;
-        // The last one is for everything that fits nowhere.
+        // The last layout is used if no other fits.
         let chosen = layouts[..last].iter().position(fits).unwrap_or(last);
         layouts.swap(0, chosen);
         layouts.truncate(1);

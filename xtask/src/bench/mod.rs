@@ -78,8 +78,8 @@ impl Arguments {
         let tools = Tools::new(&plane, plugin.clone())?;
         result(format_args!(
             "# Performance\n\nOne run of `cargo xtask bench` with the program of the release, on {} cores ({}), with etcd on disk. For\n\
-             time, CPU and memory, a ratio of 0.1 means a tenth of what the other needs. For rates, 0.9 means nine tenths of the\n\
-             other's speed.",
+             time, CPU and memory, a ratio of 0.1 means a tenth of what the other tool needs. For rates, 0.9 means nine tenths of the\n\
+             other tool's speed.",
             thread::available_parallelism()?,
             env::consts::ARCH,
         ));
