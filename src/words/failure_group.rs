@@ -66,7 +66,7 @@ struct Locks {
     is_same_holder: bool,
     /// Their reason and ticket, if all have the same.
     why: Option<String>,
-    /// When the first of them was acquired; `None` if unknown for any.
+    /// When the first of them was acquired; `None` if unknown for any, or if they have expired.
     start: Option<Instant>,
     /// When the last of them expires, if all do.
     end: Option<Instant>,
@@ -270,7 +270,7 @@ impl Locks {
             holder: holder_name::person(lease),
             is_same_holder: true,
             why: Some(why(lease)),
-            start: lease.acquired().map(Instant::from),
+            start: start_of(refused),
             end: end_of(refused),
             running: HoldingCommand::of(lease.holder()?).map(|(running, _)| running),
         })
@@ -294,10 +294,9 @@ impl Locks {
     /// Why, since when and until when the nodes are locked.
     fn about(&self, request: RequestContext<'_>) -> String {
         let at = |instant| clock(instant, request.now.latest);
-        // Of expired locks it would say when they expired.
-        let is_expired = matches!(self.first.state, State::Expired { .. });
-        let start = self.start.filter(|_| !is_expired);
-        let since = start.map(|start| format!("since {} or later", at(start)));
+        let since = self
+            .start
+            .map(|start| format!("since {} or later", at(start)));
         let until = self
             .end
             .map(|end| match (self.running, self.is_same_holder) {
@@ -358,6 +357,14 @@ fn cause<'f>(
         running: locks.running,
     };
     Some((&refused.node, Some(locks), cause))
+}
+
+/// When the lock of a refusal was acquired. Of an expired lock, this would read as the time at which it expired.
+fn start_of(refused: &Refused) -> Option<Instant> {
+    match refused.state {
+        State::Expired { .. } => None,
+        _ => refused.lease.as_ref()?.acquired().map(Instant::from),
+    }
 }
 
 /// When the lock of a refusal expires, if it does.

@@ -22,33 +22,41 @@ fn is_quotable_on(windows: bool, word: &str) -> bool {
 }
 
 fn quoted_on(windows: bool, word: &str) -> String {
-    let is_plain = |c: char| match windows {
-        false => c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c),
-        // PowerShell separates values with commas.
-        true => c.is_ascii_alphanumeric() || r"@+=:./\_-".contains(c),
-    };
-    // PowerShell expands @name to a list of arguments, and zsh =name to the path of a program.
-    let is_expanded = word.starts_with(if windows { '@' } else { '=' });
-    if !word.is_empty() && !is_expanded && word.chars().all(is_plain) {
+    match windows {
+        true => for_windows(word),
+        false => for_unix(word),
+    }
+}
+
+fn for_windows(word: &str) -> String {
+    // PowerShell expands @name to a list of arguments, and separates values with commas.
+    if !word.starts_with('@') && is_plain(word, r"@+=:./\_-") {
         return word.to_owned();
     }
-    if windows {
-        let harmless = word.replace(ACTIVE, "?");
-        // Programs read \" as a quote.
-        let before_quote = harmless.len() - harmless.trim_end_matches('\\').len();
-        return format!("\"{harmless}{}\"", r"\".repeat(before_quote));
+    let harmless = word.replace(ACTIVE, "?");
+    // Programs read \" as a quote.
+    let before_quote = harmless.len() - harmless.trim_end_matches('\\').len();
+    format!("\"{harmless}{}\"", r"\".repeat(before_quote))
+}
+
+fn for_unix(word: &str) -> String {
+    // zsh expands =name to the path of a program.
+    if !word.starts_with('=') && is_plain(word, "@%+=:,./_-") {
+        return word.to_owned();
     }
-    let mut quoted = String::from("'");
-    for c in word.chars() {
-        match c {
-            '\'' => quoted.push_str(r"'\''"),
-            // In fish, it escapes within quotes, too.
-            '\\' => quoted.push_str(r"'\\'"),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('\'');
-    quoted
+    let quoted = word.chars().map(|c| match c {
+        '\'' => r"'\''".to_owned(),
+        // In fish, it escapes within quotes, too.
+        '\\' => r"'\\'".to_owned(),
+        c => c.to_string(),
+    });
+    format!("'{}'", quoted.collect::<String>())
+}
+
+/// Whether `word` needs no quotes if `others` need none.
+fn is_plain(word: &str, others: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || others.contains(c);
+    !word.is_empty() && word.chars().all(is_plain)
 }
 
 #[cfg(test)]
