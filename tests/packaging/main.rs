@@ -7,6 +7,7 @@ mod layers;
 mod links;
 #[path = "../support/namespace.rs"]
 mod namespace;
+mod pasted_hints;
 mod readme;
 mod release;
 mod released_schema;

@@ -12,14 +12,14 @@ use tempfile::TempDir;
 use crate::support::{Installed, run};
 
 /// Where `shell` is; `None` if it is missing and a variable says that this is known.
-fn path(shell: &str) -> Option<PathBuf> {
+pub(crate) fn path(shell: &str) -> Option<PathBuf> {
     let places = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&places).map(|place| place.join(shell));
     let found = places.find(|path| path.exists());
     let variable = format!("TESTS_WITHOUT_{}", shell.to_uppercase());
     assert!(
         found.is_some() || std::env::var_os(&variable).is_some(),
-        "{shell} is not installed; with {variable}=1 its own part in completion is not tested"
+        "{shell} is not installed; with {variable}=1 what it does with completion and hints is not tested"
     );
     found
 }

@@ -25,13 +25,13 @@ const REQUIREMENTS: [Requirement; 5] = [
     },
     Requirement {
         what: "zsh",
-        without: "completion in that shell",
+        without: "completion and pasted hints in that shell",
         variable: "TESTS_WITHOUT_ZSH",
         is_there: || is_on_path("zsh"),
     },
     Requirement {
         what: "fish",
-        without: "completion in that shell",
+        without: "completion and pasted hints in that shell",
         variable: "TESTS_WITHOUT_FISH",
         is_there: || is_on_path("fish"),
     },
@@ -99,7 +99,7 @@ mod tests {
             .expect("a requirement");
         assert_eq!(
             requirement.warning(),
-            "warning: there is no zsh here: not tested: completion in that shell"
+            "warning: there is no zsh here: not tested: completion and pasted hints in that shell"
         );
     }
 }
