@@ -227,6 +227,8 @@ impl Module {
                 "-v",
                 "-mod=readonly",
                 "-trimpath",
+                // They are stripped anyway. Without it, the compiler takes a tenth less time.
+                "-gcflags=all=-dwarf=false",
                 "-buildvcs=false",
             ])
             .args(["-ldflags", &linker_flags(self.version), "-o"])

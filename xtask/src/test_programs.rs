@@ -15,7 +15,7 @@ use crate::cargo::cargo;
 use crate::output::{Progress, print, result};
 
 /// How many run at once.
-const AT_ONCE: usize = 2;
+const AT_ONCE: usize = 3;
 
 /// Those that take minutes. They are started first: the last one would run alone.
 const LONGEST: [&str; 8] = [
