@@ -1,5 +1,7 @@
 //! `cargo xtask check`: what every commit must pass.
 
+use std::process::Command;
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
@@ -25,8 +27,23 @@ impl Arguments {
             let mut clippy = cargo(&["clippy", "--locked", "--workspace", "--all-targets"]);
             run(clippy.args(["--", "-D", "warnings"]))
         })?;
-        step("other platforms", || platforms::Arguments {}.run())?;
-        step("tests without a real API server", tests)?;
+        step("build of the tests", || run(tests().arg("--no-run")))?;
+        step(
+            "tests without a real API server, and other platforms",
+            || {
+                // The tests mostly wait, and leave time for a compiler.
+                thread::scope(|scope| {
+                    let platforms = scope.spawn(|| platforms::Arguments {}.run());
+                    let tested = run(tests().args(["--", "--quiet"]));
+                    let checked = platforms.join();
+                    tested.and(
+                        checked
+                            .ok()
+                            .context("the check of other platforms panicked")?,
+                    )
+                })
+            },
+        )?;
         step("source and docs", || {
             // `--workspace` keeps the features of the step before, so nothing is built again.
             let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "packaging"]);
@@ -64,16 +81,15 @@ const OF_SOURCE: [&str; 5] = [
 const BINARIES: [&str; 3] = ["cli", "client", "cluster"];
 
 /// Unit tests of all packages, and the test binaries that mostly need no real API server.
-fn tests() -> Result<()> {
+fn tests() -> Command {
     let mut tests = cargo(&["test", "--locked", "--workspace", "--no-fail-fast"]);
     tests.args(["--lib", "--bins"]);
     for binary in BINARIES {
         tests.args(["--test", binary]);
     }
-    tests.args(["--", "--quiet"]);
     tests.env(control_plane::WITHOUT_KUBERNETES, "1");
-    // The tests mostly wait, so run more of them than there may be cores.
+    // More of them than there may be cores.
     tests.env("RUST_TEST_THREADS", "8");
     tests.envs(Requirement::missing().map(|requirement| (requirement.variable, "1")));
-    run(&mut tests)
+    tests
 }
