@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{NodeLease, TakeOver, Target};
-use other_tools::OptOuts;
+use other_tools::{OptOuts, may_have_keys};
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::{is_of_fencing, protects_fencing};
 
@@ -90,7 +90,9 @@ impl LockCommand<'_> {
             self.warn_of_hook(lease, now).await;
         }
         let program = self.session.program;
-        let lines = taken.iter().map(|lease| taken_over(lease, now, program));
+        // A hold keeps what was set on the node.
+        let undoes = |lease: &NodeLease| by == TakeOver::Release && may_have_keys(lease);
+        let lines = { taken.iter() }.map(|lease| taken_over(lease, undoes(lease), now, program));
         self.ask(&targets, &self.facts(&change, lines), &question)
             .await?;
         let by_node = |lease: &NodeLease| (lease.node().to_owned(), lease.clone());

@@ -45,6 +45,8 @@ pub(crate) struct LockReport<'a> {
     outcomes: Outcomes,
     items: Vec<Item>,
     acquired: Vec<Change>,
+    /// Locks that last longer than was requested.
+    not_extended: Vec<Change>,
     side_effects: SideEffects,
     announcements: Announcements,
     /// What to write on Nodes.
@@ -78,6 +80,7 @@ impl<'a> LockReport<'a> {
             outcomes: Outcomes::default(),
             items: Vec::new(),
             acquired: Vec::new(),
+            not_extended: Vec::new(),
             side_effects: SideEffects::default(),
             announcements: Announcements::default(),
             node_keys: None,
@@ -169,7 +172,12 @@ impl<'a> LockReport<'a> {
         let session = &command.session;
         let terminal = session.terminal;
         let now = session.locks.server_time().now();
-        self.outcomes.done.push(change.node.clone());
+        if change.unused_duration().is_some() {
+            self.outcomes.left.push(change.node.clone());
+            self.not_extended.push(change.clone());
+        } else {
+            self.outcomes.done.push(change.node.clone());
+        }
         self.is_going_on |= matches!(change.done, Done::Acquired | Done::Renewed);
         if let Some((end, lease)) = change.until().zip(change.lease.as_ref()) {
             let first = (end, lease.duration_seconds());
@@ -189,12 +197,6 @@ impl<'a> LockReport<'a> {
         }
         if self.command.args.output.format().is_for_people() {
             terminal.result(change::line(change, context));
-        }
-        // An end that was requested is not time to add.
-        if command.end.is_none()
-            && let Some(hint) = change::how_to_extend(change, now, session.program)
-        {
-            terminal.remark(hint);
         }
         self.items.push(Item::of_change(change, now));
         if command.is_dry_run() {
@@ -315,6 +317,13 @@ impl<'a> LockReport<'a> {
         let terminal = session.terminal;
         let suffix = dry_run_suffix(command.args.write.dry_run);
         self.problems.report_groups();
+        let now = session.locks.server_time().now();
+        // An end that was requested is not time to add.
+        if command.end.is_none()
+            && let Some(hint) = change::how_to_extend(&self.not_extended, now, session.program)
+        {
+            terminal.hint(hint);
+        }
         self.side_effects.print(terminal, suffix);
         let items = std::mem::take(&mut self.items);
         let list = NodeList::new(items).single(self.selection.is_single());
@@ -329,9 +338,17 @@ impl<'a> LockReport<'a> {
             self.is_going_on = false;
         }
         if self.is_going_on && !command.is_dry_run() && is_for_people {
-            let now = session.locks.server_time().now();
             let outcomes = &self.outcomes;
-            let next = next_step(command.verb, outcomes, self.expires, session.program, now);
+            let mut leases = { self.acquired.iter() }.filter_map(|change| change.lease.as_ref());
+            let is_fenced = leases.any(NodeLease::is_fenced);
+            let next = next_step(
+                command.verb,
+                outcomes,
+                self.expires,
+                is_fenced,
+                session.program,
+                now,
+            );
             if let Some(next) = next {
                 terminal.remark(next);
             }

@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use futures::future::try_join_all;
 use futures::{StreamExt as _, TryStreamExt as _};
 pub(crate) use maintenance_lease::Target;
+use maintenance_lease::protocol::State;
 use maintenance_lease::{Error, NodeAndLease, NodeLease, NodeLookup, NodeRow, RowDetail};
 use other_tools::{Activity, Finding, MachineRef, OptOuts};
+use pod_safety::fencing::is_of_fencing;
 
 use super::interruption::{in_time, or_interrupted};
 use super::lock_command::LockCommand;
@@ -15,6 +17,7 @@ use crate::args::nodes::Selection;
 use crate::error::{Failure, NothingFound, Verb};
 use crate::run::session::{SeenNode, Session};
 use crate::words::failure::nothing_found;
+use crate::words::next_steps::own_holds_stay;
 use crate::words::protection::cause;
 
 /// Of more named nodes, only rows are read: a whole Node has as many bytes as a hundred rows, and is a request of
@@ -37,24 +40,46 @@ impl LockCommand<'_> {
         with_nodes: bool,
     ) -> Result<Vec<Target>, Failure> {
         let targets = self.find(selection, with_nodes).await?;
-        if *selection == Selection::All && self.verb == Verb::Release {
-            let locks = &self.session.locks;
-            let leases = targets
-                .iter()
-                .filter_map(|target| target.seen.as_ref()?.lease.as_ref());
-            if !leases.into_iter().any(|lease| locks.is_own(lease)) {
-                let nothing = NothingFound::Own {
-                    caller: locks.identity().to_owned(),
-                    verb: self.verb,
-                    has_others: false,
-                };
-                let (what, _) = nothing_found(&nothing, self.session.program);
-                self.session.terminal.remark(what);
-                return Ok(Vec::new());
-            }
+        if *selection == Selection::All
+            && self.verb == Verb::Release
+            && !self.any_is_locked(&targets)
+        {
+            let nothing = NothingFound::Own {
+                caller: self.session.locks.identity().to_owned(),
+                verb: self.verb,
+                has_others: false,
+            };
+            let (what, _) = nothing_found(&nothing, self.session.program);
+            self.session.terminal.remark(what);
+            return Ok(Vec::new());
         }
         self.confirm_many(selection, &targets).await?;
         Ok(targets)
+    }
+
+    /// Leaves out the caller's holds, and says so: they are long, and nobody named them. Those of a fencing are refused later.
+    fn without_own_holds(&self, targets: Vec<Target>) -> Vec<Target> {
+        let (locks, now) = (&self.session.locks, self.session.locks.server_time().now());
+        let is_own_hold = |target: &Target| {
+            let lease = target.seen.as_ref().and_then(|seen| seen.lease.as_ref());
+            lease.is_some_and(|lease| {
+                lease.is_hold() && locks.is_own(lease) && !is_of_fencing(lease, now)
+            })
+        };
+        let (kept, targets): (Vec<_>, Vec<_>) = targets.into_iter().partition(is_own_hold);
+        if !kept.is_empty() {
+            let kept = own_holds_stay(&names(&kept), self.session.program);
+            self.session.terminal.remark(kept);
+        }
+        targets
+    }
+
+    /// Whether any of `targets` is locked, on hold, or has an expired lock.
+    fn any_is_locked(&self, targets: &[Target]) -> bool {
+        let now = self.session.locks.server_time().now();
+        let seen = targets.iter().filter_map(|target| target.seen.as_ref());
+        let mut leases = seen.filter_map(|seen| seen.lease.as_ref());
+        leases.any(|lease| lease.state(now) != State::Free)
     }
 
     pub(super) async fn find(
@@ -75,7 +100,12 @@ impl LockCommand<'_> {
                 Ok(Vec::new())
             }
             found => {
-                let found = self.report_failure(selection.names(), found)?;
+                let mut found = self.report_failure(selection.names(), found)?;
+                if self.verb == Verb::Release
+                    && matches!(selection, Selection::All | Selection::Labeled(_))
+                {
+                    found = self.without_own_holds(found);
+                }
                 self.check_end(found, with_nodes).await
             }
         }

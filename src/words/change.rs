@@ -8,7 +8,7 @@ use super::lock::{about, why};
 use super::state::node_problem;
 use super::time::{clock, length, remaining};
 use crate::text::escape;
-use crate::words::hint_command::Program;
+use crate::words::hint_command::{MANY, Program};
 use crate::words::refusal::possible_extension;
 
 /// The suffix of messages in a dry run.
@@ -56,8 +56,12 @@ fn what(change: &Change, context: ChangeContext) -> String {
     };
     let has_expired = matches!(change.state_before, State::Expired { .. });
     match change.done {
-        Done::Acquired if is_hold => by("on hold") + &instead_of(change, broken, now),
-        Done::Renewed if is_hold => by("hold updated") + &date_before(change, now),
+        Done::Acquired if is_hold => {
+            by("on hold") + &instead_of(change, broken, now) + &removed_ticket(change, broken)
+        }
+        Done::Renewed if is_hold => {
+            by("hold updated") + &date_before(change, now) + &removed_ticket(change, broken)
+        }
         Done::Acquired => by("acquired"),
         Done::Renewed if change.unused_duration().is_some() => {
             let updated = match has_new_reason(change) {
@@ -121,6 +125,20 @@ fn date_before(change: &Change, now: Now) -> String {
     }
 }
 
+/// The ticket of the caller's own lock, if a hold without one replaced it.
+fn removed_ticket(change: &Change, broken: bool) -> String {
+    let ticket = |lease: &Option<NodeLease>| {
+        let ticket = lease.as_ref().and_then(NodeLease::ticket);
+        ticket.map(escape)
+    };
+    let holder = |lease: &Option<NodeLease>| lease.as_ref().map(person);
+    let is_own = !broken && holder(&change.before) == holder(&change.lease);
+    match (ticket(&change.before), ticket(&change.lease)) {
+        (Some(before), None) if is_own => format!("; ticket {before} removed"),
+        _ => String::new(),
+    }
+}
+
 /// The lock was released because its result could not be written.
 pub(crate) fn released_unwritten(node: &str) -> String {
     format!("node/{node} was released again, because the result could not be written")
@@ -140,23 +158,23 @@ pub(crate) fn kept_interrupted(node: &str) -> String {
     format!("node/{node} stays on hold, because the hold replaced another lock")
 }
 
-/// How to add the requested time to what is left, if a renewal did not extend the lock.
-pub(crate) fn how_to_extend(change: &Change, now: Now, program: &Program) -> Option<String> {
-    let requested = Span::from(change.unused_duration()?);
-    let most = change.longest_extension(now)?;
-    let node = &change.node;
+/// How to add the requested time to what is left of these locks, which a renewal did not extend.
+pub(crate) fn how_to_extend(changes: &[Change], now: Now, program: &Program) -> Option<String> {
+    let first = changes.first()?;
+    let requested = Span::from(first.unused_duration()?);
+    let most = { changes.iter() }.filter_map(|change| change.longest_extension(now));
+    let most = most.min()?;
+    let nodes: Vec<String> = changes.iter().map(|change| change.node.clone()).collect();
+    let named = program.narrowed(&nodes);
     Some(match requested <= most {
         true => {
-            let requested = length(requested);
+            let (requested, nodes) = (length(requested), named.nodes(MANY));
             format!(
                 "to add {requested}, run `{}`",
-                program.run(format_args!("renew {node} --duration +{requested}"))
+                program.run(format_args!("renew {nodes} --duration +{requested}"))
             )
         }
-        false => {
-            let named = program.narrowed(std::slice::from_ref(node));
-            possible_extension(most, &named, change.lease.as_ref())
-        }
+        false => possible_extension(most, &named, first.lease.as_ref()),
     })
 }
 

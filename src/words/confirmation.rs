@@ -66,16 +66,18 @@ pub(crate) fn facts(
     facts
 }
 
-/// The lock of another that is at stake. A fencing's hold has a better way to end.
-pub(crate) fn taken_over(lease: &NodeLease, now: Now, program: &Program) -> String {
-    let fact = fact(lease, now);
-    match is_of_fencing(lease, now) {
-        true => format!(
-            "{fact}\n    {}",
-            fenced::to_end(lease.node(), lease.is_fenced(), program)
-        ),
-        false => fact,
+/// The lock of another that is at stake. Its end may also undo what it set on the node. A fencing's hold has a better way to
+/// end.
+pub(crate) fn taken_over(lease: &NodeLease, undoes: bool, now: Now, program: &Program) -> String {
+    let mut lines = fact(lease, now);
+    if undoes {
+        lines += "\n    its end also undoes what it set on the node, such as a cordon";
     }
+    if is_of_fencing(lease, now) {
+        let to_end = fenced::to_end(lease.node(), lease.is_fenced(), program);
+        lines += &format!("\n    {to_end}");
+    }
+    lines
 }
 
 /// The expired lock at stake, and the node that its holder left.

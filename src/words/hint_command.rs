@@ -118,6 +118,8 @@ pub(crate) struct Program {
     /// The nodes that were named, however many.
     named: Vec<String>,
     reason: Option<String>,
+    /// The option with the ticket, after a space. Empty if there is none.
+    ticket: String,
     /// Whether a hook was typed behind `--`.
     has_hook: bool,
     /// A dry run leads to another one. Empty if it is none.
@@ -152,6 +154,7 @@ impl Program {
             nodes: nodes(typed, &named),
             named,
             reason: reason.and_then(|reason| repeatable(&reason)),
+            ticket: option(typed, "ticket", "--ticket").unwrap_or_default(),
             has_hook: values(typed, "hook").is_some(),
             dry_run: values(typed, "dry_run")
                 .and_then(|mut modes| modes.pop())
@@ -220,8 +223,14 @@ impl Program {
     pub(crate) fn of_verb(&self, verb: &str, lease: Option<&NodeLease>) -> Self {
         let reason = lease.and_then(NodeLease::reason).and_then(repeatable);
         let reason = self.reason.clone().or(reason);
+        let ticket = lease.and_then(NodeLease::ticket).and_then(repeatable);
+        let ticket = ticket.map(|ticket| format!(" --ticket {ticket}"));
         Self {
             has_more: self.has_more && self.verb == verb,
+            ticket: match &*self.ticket {
+                "" => ticket.unwrap_or_default(),
+                typed => typed.to_owned(),
+            },
             verb: verb.to_owned(),
             reason: reason.or(Some(NO_REASON.to_owned())),
             ..self.clone()
@@ -279,7 +288,11 @@ impl Program {
         };
         let space = if flag.is_empty() { "" } else { " " };
         let command = if verb == "with" { " -- COMMAND" } else { "" };
-        let own = self.run(format_args!("{verb} {nodes}{dry_run}{reason}{space}{flag}"));
+        // Without it, a hold would remove the ticket.
+        let ticket = if verb == "hold" { &*self.ticket } else { "" };
+        let own = self.run(format_args!(
+            "{verb} {nodes}{dry_run}{reason}{ticket}{space}{flag}"
+        ));
         format!("{own}{command}")
     }
 
@@ -324,7 +337,12 @@ impl Program {
         self.reason.as_deref()
     }
 
-    /// The same, else a placeholder.
+    /// The given ticket as an option after a space; empty if there is none.
+    pub(crate) fn ticket(&self) -> &str {
+        &self.ticket
+    }
+
+    /// The given reason, else a placeholder.
     pub(crate) fn why(&self) -> &str {
         self.reason().unwrap_or(NO_REASON)
     }
@@ -510,7 +528,7 @@ mod tests {
         );
         assert_eq!(
             acquire.of_verb("hold", None).same_command(""),
-            r"kubectl maint hold a b -m 'it'\''s'"
+            r"kubectl maint hold a b -m 'it'\''s' --ticket T-1"
         );
         assert!(!acquire.waits());
         let selected = run("hold -l rack=7,zone!=a -m x --wait --context prod");

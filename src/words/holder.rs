@@ -66,8 +66,12 @@ impl HoldingCommand {
         format!("{identity}{}{}-{unique}", self.mark(), std::process::id())
     }
 
-    /// The command and the identity in a holder name; `None` if it is not such a name.
+    /// The command and the identity in a holder name; `None` if it is not such a name. A hold outlives the command in which it
+    /// was made.
     pub(crate) fn of(holder: &str) -> Option<(Self, &str)> {
+        if identity::is_admin(holder) {
+            return None;
+        }
         let found = Self::ALL.into_iter().filter_map(|running| {
             let (whose, _) = holder.rsplit_once(&running.mark())?;
             Some((running, whose))

@@ -97,12 +97,26 @@ pub(crate) fn all(
     inside.into_iter().chain(commands).collect()
 }
 
+/// The caller's holds of `nodes` are not released with other locks, because nobody named them.
+pub(crate) fn own_holds_stay(nodes: &[String], program: &Program) -> String {
+    let named = program.narrowed(nodes);
+    let unhold = program.run(format_args!("unhold {}", named.nodes("--mine")));
+    match nodes {
+        [node] => format!("your hold on node/{node} stays; to end it, run `{unhold}`"),
+        _ => format!(
+            "your holds on {} nodes stay; to end them, run `{unhold}`",
+            nodes.len()
+        ),
+    }
+}
+
 /// What to do about the locks that `verb` got: all nodes that it was asked for, or those in `outcomes`. The
-/// first lock `expires` at this time, after this many seconds.
+/// first lock `expires` at this time, after this many seconds. `is_fenced`: one of the nodes is.
 pub(crate) fn next_step(
     verb: Verb,
     outcomes: &Outcomes,
     expires: Option<(Instant, u32)>,
+    is_fenced: bool,
     program: &Program,
     now: Now,
 ) -> Option<String> {
@@ -127,7 +141,7 @@ pub(crate) fn next_step(
                 expires.unwrap_or_default(),
                 release = program.run(format_args!("release {nodes}")),
                 renew = program.run(format_args!("renew {nodes}")),
-                hold = program.run(format_args!("hold {nodes} -m {why}"))
+                hold = program.run(format_args!("hold {nodes} -m {why}{}", program.ticket()))
             ))
         }
         Verb::Hold => {
@@ -135,8 +149,13 @@ pub(crate) fn next_step(
                 1 => ("A hold does not expire", "it"),
                 _ => ("Holds do not expire", "them"),
             };
+            // A hold of a fenced node may not end before.
+            let unfence = match is_fenced {
+                true => format!("\n  {}", program.run(format_args!("unfence {node}"))),
+                false => String::new(),
+            };
             Some(format!(
-                "{does}, and `kubectl drain` still evicts pods. To end {them}:\n  {}",
+                "{does}, and `kubectl drain` still evicts pods. To end {them}:{unfence}\n  {}",
                 program.run(format_args!("unhold {nodes}"))
             ))
         }

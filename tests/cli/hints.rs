@@ -215,12 +215,6 @@ fn errors_are_reported_before_any_question() {
         hint: use a time in the future
         -- exit code 2
         ");
-        assert_snapshot!(cluster.maint(["release", "--all"]).run(), @"
-        $ kubectl maint release --all
-        -- stderr
-        nothing to release: you (alice@bastion) have no lock
-        -- exit code 0
-        ");
     });
 }
 

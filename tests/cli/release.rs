@@ -485,7 +485,7 @@ fn nodes_from_standard_input_are_never_asked_about() {
 
 #[test]
 fn all_nodes_take_a_confirmation() {
-    on_one("release-every", |cluster| {
+    in_memory("release-every", |cluster| {
         let node = cluster.node("worker-1");
         let me = cluster.name("me");
         let release = || cluster.maint(["release", "--all"]).holder(&me).run();
@@ -499,6 +499,57 @@ fn all_nodes_take_a_confirmation() {
         let run = release();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains(": release all "), "{run}");
+    });
+}
+
+/// Nobody named the nodes, and a hold may be for a week.
+#[test]
+fn holds_stay_unless_their_nodes_are_named() {
+    in_memory("release-holds", |cluster| {
+        let [held, locked] = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        cluster.maint(["hold", &held, "-m", "vendor"]).succeeds();
+        cluster.maint(["acquire", &locked]).succeeds();
+        assert_snapshot!(cluster.maint(["release", "--all", "--yes"]).run(), @"
+        $ kubectl maint release --all --yes
+        node/worker-2 released
+        -- stderr
+        your hold on node/worker-1 stays; to end it, run `kubectl maint unhold worker-1`
+        -- exit code 0
+        ");
+        let forced = ["release", "--all", "--force", "--yes"];
+        assert_snapshot!(cluster.maint(forced).run(), @"
+        $ kubectl maint release --all --force --yes
+        node/worker-2 already free
+        -- stderr
+        your hold on node/worker-1 stays; to end it, run `kubectl maint unhold worker-1`
+        -- exit code 0
+        ");
+        cluster.maint(["release", "-l", "!none"]).succeeds();
+        assert_eq!(
+            holder_of(cluster, &held).as_deref(),
+            Some("kubeadm:alice@bastion")
+        );
+        cluster.maint(["release", &held]).succeeds();
+        assert_eq!(holder_of(cluster, &held), None);
+    });
+}
+
+#[test]
+fn a_takeover_says_what_it_undoes() {
+    on_one("release-undoes", |cluster| {
+        let node = cluster.node("worker-1");
+        let acquire = ["acquire", &node, "-m", "disk", "--cordon"];
+        cluster.maint(acquire).holder("bob@laptop").succeeds();
+        assert_snapshot!(cluster.maint(["release", &node, "--force"]).run(), @r#"
+        $ kubectl maint release worker-1 --force
+        -- stderr
+        context [context], server [server], user [user]: 1 node
+          node/worker-1 is locked by bob@laptop since [time] until [time]: "disk"
+            its end also undoes what it set on the node, such as a cordon
+        error: not confirmed: there is no terminal for a prompt
+        hint: add --yes to confirm
+        -- exit code 6
+        "#);
     });
 }
 

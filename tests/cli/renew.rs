@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{LEASES, ago, on_both, on_one, on_real, requests};
+use crate::support::{LEASES, ago, in_memory, on_both, on_one, on_real, requests};
 
 #[test]
 fn ones_own_lease_is_extended_and_never_shortened() {
@@ -30,11 +30,29 @@ fn ones_own_lease_is_extended_and_never_shortened() {
         $ kubectl maint renew worker-1 --duration 1m
         node/worker-1 not extended, because the lock already lasts longer: locked by alice@bastion until [time] (1h)
         -- stderr
-        for longer, run `kubectl maint hold worker-1 -m firmware`
+        hint: for longer, run `kubectl maint hold worker-1 -m firmware`
         -- exit code 0
         ");
         let duration = cluster.lease_of(&node)["spec"]["leaseDurationSeconds"].as_u64();
         assert!(duration > Some(3500), "{duration:?}");
+    });
+}
+
+#[test]
+fn locks_that_last_longer_are_not_called_renewed() {
+    in_memory("renew-shorter", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        cluster.maint(["acquire"]).args(&nodes).succeeds();
+        let renew = cluster.maint(["renew", "--mine", "--duration", "20m"]);
+        assert_snapshot!(renew.run(), @"
+        $ kubectl maint renew --mine --duration 20m
+        node/worker-1 not extended, because the lock already lasts longer: locked by alice@bastion until [time] (30m)
+        node/worker-2 not extended, because the lock already lasts longer: locked by alice@bastion until [time] (30m)
+        -- stderr
+        hint: to add 20m, run `kubectl maint renew worker-1 worker-2 --duration +20m`
+        neither node was renewed
+        -- exit code 0
+        ");
     });
 }
 
@@ -49,7 +67,7 @@ fn a_shorter_renewal_has_a_hint_to_add_time() {
         $ kubectl maint renew worker-1 --duration 5m
         node/worker-1 not extended, because the lock already lasts longer: locked by alice@bastion until [time] (30m)
         -- stderr
-        to add 5m, run `kubectl maint renew worker-1 --duration +5m`
+        hint: to add 5m, run `kubectl maint renew worker-1 --duration +5m`
         -- exit code 0
         ");
         assert_snapshot!(cluster.maint(run.next_command()).run(), @"
@@ -63,7 +81,7 @@ fn a_shorter_renewal_has_a_hint_to_add_time() {
         $ kubectl maint renew worker-1 --duration 5m -m firmware
         node/worker-1 reason updated; not extended, because the lock already lasts longer: locked by alice@bastion until [time] (35m)
         -- stderr
-        to add 5m, run `kubectl maint renew worker-1 --duration +5m`
+        hint: to add 5m, run `kubectl maint renew worker-1 --duration +5m`
         -- exit code 0
         ");
     });

@@ -15,8 +15,10 @@ fn pods_that_nobody_deleted_need_their_own_override() {
         let run = fixture.force_delete("web-1", &words).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("refused: not-deleting"), "{run}");
-        let hint = "\nhint: run `kubectl delete` as shown above; then: `kubectl maint ";
+        let hint = "\nhint: run `kubectl delete pod web-1 -n ";
         assert!(run.stderr.contains(hint), "{run}");
+        let then = " --wait=false` and wait until the grace period ends; then: `kubectl maint ";
+        assert!(run.stderr.contains(then), "{run}");
         assert!(fixture.is_there("web-1"));
         let run = fixture.force_delete("web-1", &words);
         run.arg("--override=not-deleting").succeeds();

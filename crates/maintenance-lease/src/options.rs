@@ -106,6 +106,8 @@ pub struct Acquire {
     pub(crate) reentry: bool,
     pub(crate) free_only: bool,
     pub(crate) unfinished: Unfinished,
+    /// A lock that the caller has already keeps its reason, ticket and purpose.
+    pub(crate) keeps_details: bool,
 }
 
 /// Which expired leases of Nodes that are not ready, or cordoned, may be acquired.
@@ -135,6 +137,7 @@ impl Acquire {
             reentry: false,
             free_only: false,
             unfinished: Unfinished::Any,
+            keeps_details: false,
         }
     }
 
@@ -271,6 +274,8 @@ pub struct Hold {
     pub(crate) until: Option<DateTime<Utc>>,
     pub(crate) purpose: Option<String>,
     pub(crate) unfinished: Unfinished,
+    /// A hold that the caller has already keeps its reason, ticket and end.
+    pub(crate) keeps_details: bool,
 }
 
 impl Hold {
@@ -282,6 +287,7 @@ impl Hold {
             until: None,
             purpose: None,
             unfinished: Unfinished::Any,
+            keeps_details: false,
         }
     }
 

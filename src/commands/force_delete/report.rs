@@ -175,7 +175,11 @@ impl Run<'_> {
                 let first = self.first_step(findings.holders(), findings.fencing());
                 first
                     .filter(|_| is_locked)
-                    .or_else(|| words::first_step(&missing.blocked, findings.holders().next()))
+                    .or_else(|| {
+                        let undeleted = undeleted(&findings.reports);
+                        let holder = findings.holders().next();
+                        words::first_step(&missing.blocked, holder, &undeleted, program)
+                    })
                     .map(|first| words::after(&first, &line(program)))
             }
         };
@@ -394,6 +398,22 @@ impl Run<'_> {
 }
 
 /// Whether something in it must be confirmed.
+/// The namespaces and names of the pods that were not deleted yet.
+fn undeleted(reports: &[Report]) -> Vec<(&str, &str)> {
+    let is_undeleted = |report: &&Report| {
+        let mut checks = report.checks.iter();
+        checks.any(|verdict| verdict.id == NOT_DELETING && verdict.level == Level::Blocker)
+    };
+    let undeleted = reports.iter().filter(is_undeleted);
+    let pods = undeleted.filter_map(|report| {
+        let DeletionTarget {
+            namespace, name, ..
+        } = &report.target;
+        Some((namespace.as_deref()?, name.as_str()))
+    });
+    pods.collect()
+}
+
 fn needs_consent(report: &Report) -> bool {
     report
         .checks

@@ -34,18 +34,17 @@ impl UnfenceRun<'_> {
         Ok(target.locks().check_acquire(&seen, &Acquire::new())?)
     }
 
-    /// Asks before somebody else's hold is ended. Returns whether a confirmation was needed.
-    pub(super) async fn confirm(
-        &self,
-        hold: &NodeLease,
-        record: Option<&Record>,
-    ) -> Result<bool, Failure> {
+    /// Asks before somebody else's fencing is undone, or their hold is ended. Returns whether a confirmation was needed.
+    pub(super) async fn confirm(&self, record: Option<&Record>) -> Result<bool, Failure> {
         let target = self.target;
-        if target.locks().is_own(hold) || target.is_dry_run() {
+        let (locks, hold) = (target.locks(), self.hold.as_ref());
+        let is_own = hold.is_none_or(|hold| locks.is_own(hold))
+            && record.is_none_or(|record| record.who == locks.identity());
+        if is_own || target.is_dry_run() {
             return Ok(false);
         }
-        let question =
-            Question::to_unfence(&target.common.session.place(), hold, record, target.now());
+        let place = target.common.session.place();
+        let question = Question::to_unfence(&place, &target.node, hold, record, target.now());
         self.ask(&question).await?;
         Ok(true)
     }

@@ -14,6 +14,7 @@ use crate::output::fencing::Fencing;
 use crate::run::fencing::{Attempts, FencingTarget, Hook, Observed, Timeout};
 use crate::words::event;
 use crate::words::fencing::{self, awaited, hold_not_ended};
+use crate::words::next_steps::own_holds_stay;
 use crate::words::with::command_line;
 
 /// An unfencing in progress.
@@ -70,14 +71,14 @@ impl UnfenceRun<'_> {
             return self.end_unfenced(&observed).await;
         }
         let meant = observed.evidence.state.record.clone();
-        let observed = match &self.hold {
-            Some(hold) if self.confirm(hold, meant.as_ref()).await? => {
+        let observed = match self.confirm(meant.as_ref()).await? {
+            true => {
                 // Everything was read before the operator answered, so it may be outdated.
                 let observed = target.observed().await?;
                 self.expect(meant.as_ref(), &observed)?;
                 observed
             }
-            _ => observed,
+            false => observed,
         };
         self.undo(&observed).await?;
         // A dry run can't know what a hook would change.
@@ -98,6 +99,12 @@ impl UnfenceRun<'_> {
         self.expect(meant.as_ref(), &observed)?;
         let observed = self.clear(observed).await?;
         self.report(&(fencing::unfenced(&target.node) + target.suffix()));
+        // Of somebody who took over the hold of the fencing, and is still at work.
+        let lease = observed.lease.as_ref().filter(|_| self.hold.is_none());
+        if lease.is_some_and(|lease| lease.is_hold() && target.locks().is_own(lease)) {
+            let stays = own_holds_stay(std::slice::from_ref(&target.node), target.program());
+            target.terminal().remark(stays);
+        }
         let ended = self.end_hold().await;
         if ended.is_ok() {
             target

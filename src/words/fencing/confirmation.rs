@@ -50,24 +50,27 @@ impl Question {
         )
     }
 
-    /// Before somebody else's hold is ended. Its reason may be that of an earlier run that did not finish, so the
+    /// Before somebody else's fencing is undone. The reason of its hold may be that of an earlier run that did not finish, so the
     /// record counts if there is one.
     pub(crate) fn to_unfence(
         place: &str,
-        hold: &NodeLease,
+        node: &str,
+        hold: Option<&NodeLease>,
         record: Option<&Record>,
         now: Now,
     ) -> Self {
-        let (node, person) = (hold.node(), person(hold));
-        let fact = match record {
-            Some(record) => was_fenced(node, record),
-            None => format!(
-                "node/{node} is on hold by {person}{}",
+        let of_record = record.map(|record| was_fenced(node, record));
+        let fact = of_record.or_else(|| {
+            let hold = hold?;
+            Some(format!(
+                "node/{node} is on hold by {}{}",
+                person(hold),
                 about(hold, State::AdminHold, now)
-            ),
-        };
-        let text = format!("Unfence node/{node} and end the hold of {person}?");
-        Self::new(place, [fact], text)
+            ))
+        });
+        let and_end = hold.map(|hold| format!(" and end the hold of {}", person(hold)));
+        let text = format!("Unfence node/{node}{}?", and_end.unwrap_or_default());
+        Self::new(place, fact, text)
     }
 
     /// Before a hold without a record is ended.

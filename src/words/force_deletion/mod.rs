@@ -63,15 +63,44 @@ pub(crate) fn after(first: &str, line: &str) -> String {
 }
 
 /// What to do about the first of the blockers with these ids; `None` if one of them is final. `holder` is another holder of
-/// a lock, if there is one.
-pub(crate) fn first_step(blocked: &[&str], holder: Option<&str>) -> Option<String> {
-    let steps: Option<Vec<String>> = blocked.iter().map(|id| step(id, holder)).collect();
+/// a lock, if there is one. `undeleted` are the namespaces and names of pods that were not deleted yet.
+pub(crate) fn first_step(
+    blocked: &[&str],
+    holder: Option<&str>,
+    undeleted: &[(&str, &str)],
+    program: &Program,
+) -> Option<String> {
+    let step = |id: &&str| step(id, holder, undeleted, program);
+    let steps: Option<Vec<String>> = blocked.iter().map(step).collect();
     steps?.into_iter().next()
 }
 
-fn step(blocker: &str, holder: Option<&str>) -> Option<String> {
+/// With more pods, the command that deletes them is too long to read.
+const MOST_PODS: usize = 10;
+
+/// How to delete these pods in the usual way, by namespace and name.
+fn delete(pods: &[(&str, &str)], program: &Program) -> String {
+    let (namespace, names) = match pods {
+        [(first, _), ..] if pods.len() <= MOST_PODS && pods.iter().all(|(it, _)| it == first) => {
+            let names: Vec<String> = pods.iter().map(|(_, name)| for_shell(name)).collect();
+            (for_shell(first), names.join(" "))
+        }
+        _ => ("NAMESPACE".to_owned(), "POD...".to_owned()),
+    };
+    let command = program.kubectl(format_args!(
+        "delete pod {names} -n {namespace} --wait=false"
+    ));
+    format!("run `{command}` and wait until the grace period ends")
+}
+
+fn step(
+    blocker: &str,
+    holder: Option<&str>,
+    undeleted: &[(&str, &str)],
+    program: &Program,
+) -> Option<String> {
     Some(match blocker {
-        NOT_DELETING => "run `kubectl delete` as shown above".to_owned(),
+        NOT_DELETING => delete(undeleted, program),
         IN_GRACE => "wait until the grace period ends".to_owned(),
         NODE_ALIVE => "let the kubelet end the pods".to_owned(),
         LEASE => match holder {
@@ -239,7 +268,8 @@ mod tests {
 
     #[test]
     fn the_first_step_is_named_for_the_first_blocker() {
-        let step = |id| first_step(&[id, "lease"], None);
+        let program = Program::default();
+        let step = |id| first_step(&[id, "lease"], None, &[], &program);
         assert_eq!(
             step("in-grace").as_deref(),
             Some("wait until the grace period ends")

@@ -51,8 +51,15 @@ pub(crate) fn steps(subject: &Object, found: &Diagnosis, program: &Program) -> V
         subject,
         steps: Vec::new(),
     };
+    let is_unreachable = |reason: &Reason| {
+        let Reason::Node { health, .. } = reason else {
+            return false;
+        };
+        matches!(health, Health::Unreachable { .. })
+    };
+    let on_dead_node = found.reasons.iter().any(is_unreachable);
     for reason in &found.reasons {
-        commands.of(reason, found.state);
+        commands.of(reason, found.state, on_dead_node);
     }
     if found.reasons.is_empty() && found.state == State::Pending {
         commands.describe();
@@ -232,9 +239,11 @@ impl Commands<'_> {
         }
     }
 
-    fn of(&mut self, reason: &Reason, state: State) {
+    fn of(&mut self, reason: &Reason, state: State, on_dead_node: bool) {
         match reason {
-            Reason::Grace { .. } => self.wait(),
+            Reason::Grace { .. } if !on_dead_node => self.wait(),
+            // Nobody waits for a kubelet that cannot end it.
+            Reason::Grace { .. } => {}
             Reason::Node { name, health } => self.node(name, health, state),
             Reason::Containers { node, .. } | Reason::Unmount { node, .. } => {
                 self.describe();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::Method;
 use insta::assert_snapshot;
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{bob, held_by_bob};
 use crate::support::Treatment::{Keep, Pass};
@@ -156,18 +156,54 @@ fn a_release_that_gets_no_answer_after_a_timeout_is_an_error() {
     });
 }
 
+/// The annotations of a node's Lease.
+fn notes(cluster: &Cluster, node: &str) -> Value {
+    cluster.lease_of(node)["metadata"]["annotations"].clone()
+}
+
+/// What the caller wrote about their lock or hold is not lost with the wait for another.
 #[test]
 fn earlier_locks_stay_as_found() {
     on_one("turn-found", |cluster| {
         let first = free(cluster, "worker-1");
-        cluster.maint(["acquire", &first]).succeeds();
         let second = held_by_bob(cluster, "worker-2");
-        let run = cluster
-            .maint(["acquire", "--wait", "--timeout", "4s", "--reentry"])
-            .args([&first, &second])
-            .run();
-        assert_eq!(run.code, 4, "{run}");
-        assert_eq!(holder_of(cluster, &first).as_deref(), Some("alice@bastion"));
+        for (before, verb) in [
+            ("acquire -m disk --ticket T-1", "acquire -m new --reentry"),
+            ("hold -m disk --ticket T-1 --expect-until 2d", "hold -m new"),
+        ] {
+            let words = before.split(' ').chain([&*first]);
+            cluster.maint(words).succeeds();
+            let found = notes(cluster, &first);
+            assert_eq!(found["kubectl-maint.dev/reason"], "disk");
+            assert_eq!(found["kubectl-maint.dev/ticket"], "T-1");
+            let words = verb.split(' ').chain(["--wait", "--timeout", "4s"]);
+            let run = cluster.maint(words).args([&first, &second]).run();
+            assert_eq!(run.code, 4, "{run}");
+            assert_eq!(notes(cluster, &first), found, "{verb}");
+            cluster.maint(["release", &first]).succeeds();
+        }
+    });
+}
+
+#[test]
+fn the_new_reason_of_an_earlier_lock_is_written_once_all_are_locked() {
+    on_one("turn-reason", |cluster| {
+        let first = free(cluster, "worker-1");
+        let second = free(cluster, "worker-2");
+        for (before, verb) in [
+            ("acquire -m disk", "acquire -m new --reentry --wait"),
+            ("hold -m disk", "hold -m new --wait"),
+        ] {
+            let words = before.split(' ').chain([&*first]);
+            cluster.maint(words).succeeds();
+            let run = cluster.maint(verb.split(' ')).args([&first, &second]);
+            run.succeeds();
+            for node in [&first, &second] {
+                let reason = notes(cluster, node)["kubectl-maint.dev/reason"].clone();
+                assert_eq!(reason, "new", "{verb}");
+                cluster.maint(["release", node]).succeeds();
+            }
+        }
     });
 }
 

@@ -24,7 +24,11 @@ type Failed = BTreeMap<usize, SetError>;
 /// A set being locked. `I` completes to interrupt it, `P` is called with its progress.
 pub(super) struct Driver<'a, I, P> {
     pub(super) locks: &'a Maintenance,
+    /// How to lock them. A set that may fail after a long wait writes about locks that the caller had before only once all are
+    /// held.
     pub(super) options: &'a SetOptions,
+    /// What is written in the end, if that is more.
+    deferred: Option<&'a SetOptions>,
     pub(super) manner: OnConflict,
     pub(super) targets: Vec<Target>,
     pub(super) taken: HeldLocks,
@@ -47,6 +51,7 @@ where
         locks: &'a Maintenance,
         mut targets: Vec<Target>,
         options: &'a SetOptions,
+        keeping_details: &'a SetOptions,
         interrupt: Interrupt<'a, I>,
         progress: P,
     ) -> Self {
@@ -59,9 +64,11 @@ where
             manner => manner,
         };
         let begun = locks.api.env.boot();
+        let defers = manner == OnConflict::Waiting && targets.len() > 1;
         Self {
             locks,
-            options,
+            options: if defers { keeping_details } else { options },
+            deferred: defers.then_some(options),
             manner,
             targets,
             taken: HeldLocks {
@@ -293,7 +300,7 @@ where
         loop {
             let due = self.due(checks_all);
             if due.is_empty() {
-                return Event::Checked;
+                return self.write_deferred().await;
             }
             let left = ends.since(env.boot()).to_duration();
             let is_checked = tokio::select! {
@@ -317,6 +324,52 @@ where
             self.taken.places.retain(|at, _| !failed.contains_key(at));
             // Checking takes time: what was checked first may have little left by now.
             checks_all = false;
+        }
+    }
+
+    /// Writes the new reasons, tickets and ends of locks that the caller had before.
+    async fn write_deferred(&mut self) -> Event {
+        let (locks, taken, failed) = (self.locks, &mut self.taken, &mut self.failed);
+        let Some(options) = self.deferred.take() else {
+            return Event::Checked;
+        };
+        let mut before = BTreeMap::new();
+        for (&at, lock) in &mut taken.places {
+            if lock.change.done == Done::Renewed {
+                lock.settle();
+                before.insert(at, lock.change.clone());
+            }
+        }
+        let mut cut = Vec::new();
+        run_parallel(
+            before.keys().copied(),
+            self.options.parallel,
+            false,
+            &mut self.interrupt,
+            |at| {
+                let node = &before[&at].node;
+                async move {
+                    locks
+                        .carry_out(node, options.plan(locks, node)?, None)
+                        .await
+                }
+            },
+            |at, result| {
+                match result {
+                    Some(Ok(change)) => taken.insert(at, change),
+                    Some(Err(error)) => drop(failed.insert(at, error.into())),
+                    None => cut.push(at),
+                }
+                true
+            },
+        )
+        .await;
+        for at in cut {
+            self.failed.insert(at, self.interrupted(at));
+        }
+        match self.interrupt.is_interrupted() || !self.failed.is_empty() {
+            true => Event::Stopped,
+            false => Event::Checked,
         }
     }
 

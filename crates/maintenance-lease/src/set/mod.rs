@@ -31,7 +31,8 @@ impl Maintenance {
     ///
     /// All are locked or none, unless [partial](SetOptions::partial): if one is refused or lost, the
     /// time limit passes or `interrupt` completes, this releases what it acquired, and only that. Locks
-    /// that the caller had before stay as found.
+    /// that the caller had before keep their reasons and tickets, but may expire later. A lock that became a hold stays on
+    /// hold.
     ///
     /// Nodes are locked in name order, which prevents deadlocks between callers whose sets overlap: one
     /// of them always continues.
@@ -84,7 +85,8 @@ impl Maintenance {
         let targets = nodes.into_iter().map(Into::into).collect();
         let interrupt = pin!(interrupt);
         let interrupt = Interrupt::new(interrupt, self.api.env.clone());
-        let mut driver = Driver::new(self, targets, options, interrupt, progress);
+        let kept = options.keeping_details();
+        let mut driver = Driver::new(self, targets, options, &kept, interrupt, progress);
         let mut order = Order::new(driver.manner, driver.targets.len());
         let mut event = driver.check_first();
         let is_done = loop {

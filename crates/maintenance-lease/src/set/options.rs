@@ -80,6 +80,16 @@ impl SetOptions {
         self
     }
 
+    /// The same, but what the caller locked before keeps its reason, ticket, purpose and expected end.
+    pub(super) fn keeping_details(&self) -> Self {
+        let mut options = self.clone();
+        match &mut options.verb {
+            Verb::Acquire(acquire) => acquire.keeps_details = true,
+            Verb::Hold(hold) => hold.keeps_details = true,
+        }
+        options
+    }
+
     pub(super) fn goal(&self) -> Goal<'_> {
         match &self.verb {
             Verb::Acquire(options) => Goal::Acquire(options),

@@ -13,15 +13,11 @@ pub const NOT_DELETING: &str = "not-deleting";
 pub const IN_GRACE: &str = "in-grace";
 
 pub(super) fn check(pod: &PodSnapshot, now: Now) -> Vec<Verdict> {
-    let PodSnapshot {
-        namespace, name, ..
-    } = pod;
     let Some(ends) = pod.ends else {
-        return vec![
-            Verdict::blocker(NOT_DELETING, "it has not been deleted yet; first run").of([format!(
-                "kubectl delete pod {name} -n {namespace} --wait=false"
-            )]),
-        ];
+        return vec![Verdict::blocker(
+            NOT_DELETING,
+            "it has not been deleted with `kubectl delete` yet",
+        )];
     };
     let left = match bugs::active(Bug::GraceByLatestClock) {
         true => ends - now.latest,
