@@ -51,11 +51,9 @@ impl HolderArgs {
         if let Some(identity) = &self.holder {
             return Holder {
                 identity: identity.clone(),
-                earlier: None,
                 source: HolderSource::Set,
             };
         }
-        let user_at_host = user_at_host(environment);
         let (identity, source) = match user {
             ApiUser::Known(name) if is_shared(name, environment) => {
                 (None, HolderSource::SharedApiUser)
@@ -66,17 +64,9 @@ impl HolderArgs {
             },
             ApiUser::Unknown | ApiUser::Anonymous => (None, HolderSource::UnknownApiUser),
         };
-        match identity {
-            Some(identity) => Holder {
-                identity,
-                earlier: Some(user_at_host),
-                source,
-            },
-            None => Holder {
-                identity: user_at_host,
-                earlier: None,
-                source,
-            },
+        Holder {
+            identity: identity.unwrap_or_else(|| user_at_host(environment)),
+            source,
         }
     }
 }
@@ -162,22 +152,18 @@ mod tests {
         };
         let default = HolderArgs::default();
         let user_at_host = user_at_host(&environment);
-        let holder = |identity: &str, earlier: Option<&str>, source| Holder {
+        let holder = |identity: &str, source| Holder {
             identity: identity.to_owned(),
-            earlier: earlier.map(ToOwned::to_owned),
             source,
         };
-        assert_eq!(
-            of(&given, "alice"),
-            holder("job-7", None, HolderSource::Set)
-        );
+        assert_eq!(of(&given, "alice"), holder("job-7", HolderSource::Set));
         assert_eq!(
             of(&default, "alice"),
-            holder("alice", Some(&user_at_host), HolderSource::ApiUser)
+            holder("alice", HolderSource::ApiUser)
         );
         assert_eq!(
             of(&default, "kubeadmin"),
-            holder("user:kubeadmin", Some(&user_at_host), HolderSource::ApiUser)
+            holder("user:kubeadmin", HolderSource::ApiUser)
         );
         for shared in [
             "kubernetes-admin",
@@ -186,10 +172,10 @@ mod tests {
             "breakglass",
             "ops",
         ] {
-            let expected = holder(&user_at_host, None, HolderSource::SharedApiUser);
+            let expected = holder(&user_at_host, HolderSource::SharedApiUser);
             assert_eq!(of(&default, shared), expected);
         }
-        let unknown = holder(&user_at_host, None, HolderSource::UnknownApiUser);
+        let unknown = holder(&user_at_host, HolderSource::UnknownApiUser);
         assert_eq!(of(&default, " "), unknown);
         for user in [ApiUser::Unknown, ApiUser::Anonymous] {
             assert_eq!(default.of(&user, &environment), unknown);

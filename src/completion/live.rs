@@ -217,10 +217,10 @@ impl Line {
             .ok()?;
         let namespace = connection.client.default_namespace().to_owned();
         let holder = self.holder.of(&connection.api_user, &environment);
-        let locks = Maintenance::builder(connection.client, &*holder.identity)
+        let locks = Maintenance::builder(connection.client, holder.identity)
             .request_timeout(Some(LIMIT))
             .build();
-        Some((holder.own(&locks.ok()?).ok()?, namespace))
+        Some((locks.ok()?, namespace))
     }
 
     fn is_for_locked_nodes(&self) -> bool {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::data::{ApiVersion, Data, kind};
 use crate::text::escape;
 use crate::words::holder::{Holder, HolderSource};
-use crate::words::holder_name::{EARLIER_HOLDER, WITH_HOLDER, source};
+use crate::words::holder_name::{WITH_HOLDER, source};
 
 /// The caller.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -21,9 +21,6 @@ pub(crate) struct Identity {
     is_default: bool,
     /// Why it is that one.
     holder_source: HolderSource,
-    /// The caller's holder in earlier releases. Its locks are the caller's, too.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    earlier_holder: Option<String>,
     /// The API user; absent if the API server did not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     api_user: Option<String>,
@@ -46,7 +43,6 @@ impl Identity {
             holder: holder.identity,
             is_default: holder.source != HolderSource::Set,
             holder_source: holder.source,
-            earlier_holder: holder.earlier,
             api_user: user.username,
             groups: user.groups.unwrap_or_default(),
             with_holder: outer,
@@ -59,9 +55,6 @@ impl Identity {
             format!("Holder:    {}", escape(&self.holder)),
             format!("From:      {}", source(self.holder_source, by_flag)),
         ];
-        if let Some(earlier) = &self.earlier_holder {
-            lines.push(format!("Also you:  {} ({EARLIER_HOLDER})", escape(earlier)));
-        }
         let user = self.api_user.as_deref();
         lines.push(format!(
             "API user:  {}",

@@ -130,7 +130,7 @@ impl<'a> Start<'a> {
     async fn open(&self, write: Option<&WriteArgs>, warns: bool) -> Result<Session<'a>, Failure> {
         let connection = self.connect(warns).await?;
         let holder = self.holder.of(&connection.api_user, self.environment);
-        let mut builder = Maintenance::builder(connection.client.clone(), &*holder.identity)
+        let mut builder = Maintenance::builder(connection.client.clone(), holder.identity)
             .request_timeout(connection.request_timeout)
             .reconnect(connection.reconnector());
         if let Some(write) = write {
@@ -139,7 +139,6 @@ impl<'a> Start<'a> {
                 .dry_run(write.dry_run);
         }
         let locks = builder.build().map_err(InputError::Holder)?;
-        let locks = holder.own(&locks).map_err(InputError::Holder)?;
         locks.set_creates_namespace(false);
         if let ApiUser::Known(name) = &connection.api_user {
             locks.set_api_user(name);
@@ -173,7 +172,10 @@ impl Session<'_> {
         if let ApiUser::Known(name) = &user {
             self.locks.set_api_user(name);
             let holder = start.holder.of(&user, start.environment);
-            self.locks = holder.own(&self.locks).map_err(InputError::Holder)?;
+            self.locks = self
+                .locks
+                .as_holder(holder.identity)
+                .map_err(InputError::Holder)?;
             self.connection.api_user = user;
         }
         Ok(())

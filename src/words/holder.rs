@@ -1,8 +1,7 @@
 //! The holder of the caller's locks, and of the locks of a running command.
 
-use maintenance_lease::Maintenance;
 use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::protocol::identity::{self, InvalidIdentity};
+use maintenance_lease::protocol::identity;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -10,20 +9,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Holder {
     pub(crate) identity: String,
-    /// USER@HOST, which earlier releases used for the same caller.
-    pub(crate) earlier: Option<String>,
     pub(crate) source: HolderSource,
-}
-
-impl Holder {
-    /// The handle of this holder, with the connection of `locks`.
-    pub(crate) fn own(&self, locks: &Maintenance) -> Result<Maintenance, InvalidIdentity> {
-        let locks = locks.as_holder(&*self.identity)?;
-        Ok(match &self.earlier {
-            Some(earlier) => locks.formerly(earlier),
-            None => locks,
-        })
-    }
 }
 
 /// Why the caller has this identity.

@@ -21,8 +21,6 @@ pub(crate) fn source(source: HolderSource, by_flag: bool) -> &'static str {
     }
 }
 
-pub(crate) const EARLIER_HOLDER: &str =
-    "your name in earlier releases: those locks are yours, unless another API user acquired them";
 pub(crate) const WITH_HOLDER: &str = "holder of the `with` that runs this command";
 
 /// The holder of a Lease; for a hold, the person behind it.

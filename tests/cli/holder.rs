@@ -46,8 +46,6 @@ fn is_the_api_user() {
 #[test]
 fn is_not_an_api_user_that_is_shared() {
     on_one("holder-shared", |cluster| {
-        let at_host = whoami(by(cluster, "alice", "whoami"))["earlierHolder"].clone();
-        assert!(at_host.as_str().expect("a holder").starts_with("al@"));
         for (user, shared) in [
             ("kubernetes-admin", ""),
             ("system:admin", ""),
@@ -55,61 +53,11 @@ fn is_not_an_api_user_that_is_shared() {
         ] {
             let maint = by(cluster, user, "whoami").env("KUBECTL_MAINT_SHARED_USERS", shared);
             let who = whoami(maint);
-            assert_eq!(who["holder"], at_host, "{user}");
+            let holder = who["holder"].as_str().expect("a holder");
+            assert!(holder.starts_with("al@"), "{user}: {holder}");
             assert_eq!(who["holderSource"], "SharedApiUser", "{user}");
             assert_eq!(who["apiUser"], user);
-            assert_eq!(who["earlierHolder"], Value::Null, "{user}");
         }
-    });
-}
-
-#[test]
-fn a_lock_of_the_earlier_default_is_still_the_callers() {
-    on_one("holder-earlier", |cluster| {
-        let who = whoami(by(cluster, "holder-alice", "whoami"));
-        assert_eq!(who["holder"], "holder-alice");
-        let earlier = who["earlierHolder"].as_str().expect("a holder");
-        let [one, two] = ["worker-1", "worker-2"].map(|node| cluster.node(node));
-        let before = |line: &str| {
-            let maint = by(cluster, "holder-alice", line);
-            maint.holder(earlier).succeeds();
-        };
-        let own = |line: &str| by(cluster, "holder-alice", line);
-        let holder = |node: &str| cluster.lease_of(node)["spec"]["holderIdentity"].clone();
-
-        before(&format!("acquire {one}"));
-        let refused = own(&format!("acquire {one}")).run();
-        assert_eq!(refused.code, 3, "{refused}");
-        assert!(
-            refused.stderr.contains("you already hold this lock"),
-            "{refused}"
-        );
-        own(&format!("acquire {one} --reentry")).succeeds();
-        own(&format!("renew {one}")).succeeds();
-        assert_eq!(holder(&one), earlier);
-        own(&format!("with {one} --reentry -- true")).succeeds();
-        let shown = own("status --mine -o name").succeeds();
-        assert!(shown.stdout.contains("worker-1"), "{shown}");
-        let other = by(cluster, "holder-bob", &format!("release {one}")).env("USER", "bob");
-        assert_eq!(other.run().code, 3);
-        // A hold replaces it in the present name.
-        own(&format!("hold {one} -m why")).succeeds();
-        assert_eq!(holder(&one), "kubeadm:holder-alice");
-        own(&format!("unhold {one}")).succeeds();
-
-        before(&format!("acquire {one}"));
-        own("release --mine").succeeds();
-        assert_eq!(holder(&one), "");
-        before(&format!("acquire {one}"));
-        let waiting = own(&format!("acquire {one} --wait --timeout 0")).run();
-        assert_eq!(waiting.code, 4, "{waiting}");
-        own(&format!("release {one}")).succeeds();
-
-        before(&format!("hold {two} -m why"));
-        own(&format!("hold {two} -m because")).succeeds();
-        assert_eq!(holder(&two), format!("kubeadm:{earlier}"));
-        own("unhold --mine").succeeds();
-        assert_eq!(holder(&two), "");
     });
 }
 

@@ -3,7 +3,7 @@
 use crate::source::{literals, sources};
 
 /// The beginnings of texts that have more than one word, and are no messages.
-const NO_MESSAGES: [&str; 18] = [
+const NO_MESSAGES: [&str; 17] = [
     // A shell command.
     "unset PROMPT_COMMAND; ",
     // A tip of the argument parser.
@@ -16,7 +16,6 @@ const NO_MESSAGES: [&str; 18] = [
     "new kernel, then the drivers",
     // Keys and headings of pages.
     "API user: ",
-    "Also you: ",
     "Client Version: ",
     "\\nServer Version: ",
     "Expected end",

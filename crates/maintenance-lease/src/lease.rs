@@ -138,7 +138,7 @@ impl NodeLease {
             uid: names.id(&self.uid),
             version: self.version,
             holder: self.holder.as_deref().map(|holder| Holder {
-                id: names.holder(holder, self.api_user()),
+                id: names.id(holder),
                 admin: self.admin,
             }),
             acquired: self.acquired,

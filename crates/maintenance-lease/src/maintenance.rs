@@ -70,7 +70,6 @@ pub struct Maintenance {
     pub(crate) api: Api,
     pub(crate) followers: Followers,
     identity: String,
-    earlier_identity: Option<String>,
     pub(crate) write_options: WriteOptions,
     pub(crate) dry_run: DryRun,
 }
@@ -150,7 +149,6 @@ impl Builder {
                 self.on_suspected_pause,
             ),
             identity: self.identity,
-            earlier_identity: None,
             write_options: WriteOptions {
                 field_manager: self.field_manager,
                 dry_run: self.dry_run == DryRun::Server,
@@ -193,7 +191,6 @@ impl Maintenance {
         self.repository().check_identity(&identity)?;
         Ok(Self {
             identity,
-            earlier_identity: None,
             ..self.clone()
         })
     }
@@ -205,17 +202,6 @@ impl Maintenance {
         handle.write_options.dry_run = true;
         handle.dry_run = DryRun::Server;
         handle
-    }
-
-    /// The same handle for a holder whose identity is its API user, and was `earlier` before. Locks of that
-    /// name count as the holder's own, too, unless another API user acquired them. New locks get the
-    /// present name.
-    #[must_use]
-    pub fn formerly(self, earlier: impl Into<String>) -> Self {
-        Self {
-            earlier_identity: Some(earlier.into()),
-            ..self
-        }
     }
 
     /// The identity of the holder.
@@ -251,31 +237,10 @@ impl Maintenance {
         self.api.open_writes.has(node)
     }
 
-    /// A lease is the caller's if its holder is the caller's identity, or the hold of that identity. An
-    /// [earlier identity](Self::formerly) counts as well, unless another API user acquired the lock.
+    /// A lease is the caller's if its holder is the caller's identity, or the hold of that identity.
     #[must_use]
     pub fn is_own(&self, lease: &NodeLease) -> bool {
-        let is_by_caller = |user: &str| user == self.identity;
-        let earlier = self.earlier_identity.as_deref();
         lease.is_held_by(&self.identity)
-            || earlier.is_some_and(|earlier| lease.is_held_by(earlier))
-                && lease.api_user().is_none_or(is_by_caller)
-    }
-
-    /// Names for the decisions of this caller.
-    pub(crate) fn names(&self) -> Names {
-        let mut names = Names::default();
-        if let Some(earlier) = &self.earlier_identity {
-            let hold_identity = |of| self.repository().hold_identity(of);
-            let user = &self.identity;
-            names.add_earlier_holder(earlier, &self.identity, user);
-            names.add_earlier_holder(
-                &hold_identity(earlier),
-                &hold_identity(&self.identity),
-                user,
-            );
-        }
-        names
     }
 
     /// Whether the acquisition with this lock id still holds `lease`, for work that goes on only if it does. It counts

@@ -19,7 +19,7 @@ use crate::maintenance::Maintenance;
 use crate::maintenance::verbs::Plan;
 use crate::options::{Acquire, InvalidOption, LONGEST_DURATION, check_duration};
 use crate::outcome::{Change, Done, Error};
-use crate::protocol::{Expiry, LONGEST_SECONDS, LockId, Span, Terms, Verb};
+use crate::protocol::{Expiry, LONGEST_SECONDS, LockId, Names, Span, Terms, Verb};
 use crate::repository::Subject;
 
 /// How an acquisition is kept renewed.
@@ -395,7 +395,7 @@ impl HeldLease {
     }
 
     async fn release_lease(&self, lease: NodeLease) -> Result<Change, Error> {
-        let mut names = self.maintenance.names();
+        let mut names = Names::default();
         let meant = lease.reduced(&mut names).acquisition();
         let verb = match lease.admin {
             true => Verb::Unhold { another: false },

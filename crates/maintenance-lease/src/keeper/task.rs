@@ -60,7 +60,7 @@ impl Driver {
         terms: Terms,
         suspected_pauses: u64,
     ) -> Option<Self> {
-        let mut names = maintenance.names();
+        let mut names = Names::default();
         let caller = maintenance.caller(&mut names);
         let clocks = maintenance.clocks();
         let reduced = lease.reduced(&mut names);

@@ -116,7 +116,7 @@ impl Maintenance {
     /// The refusal.
     pub fn check_acquire(&self, seen: &NodeAndLease, options: &Acquire) -> Result<(), Error> {
         let duration = check_duration(options.duration)?;
-        let mut names = self.names();
+        let mut names = Names::default();
         let verb = acquire_verb(options, duration, names.id("unsent"));
         let caller = self.caller(&mut names);
         self.api
@@ -145,7 +145,7 @@ impl Maintenance {
     /// ```
     #[must_use]
     pub fn takes_over(&self, lease: &NodeLease, by: TakeOver) -> bool {
-        let mut names = self.names();
+        let mut names = Names::default();
         let verb = match by {
             TakeOver::Release => Verb::ForceRelease,
             TakeOver::Hold => Verb::Hold {
@@ -268,7 +268,7 @@ impl Maintenance {
             None => Verb::Renew { duration },
         };
         check_option_reason(options.reason.as_deref())?;
-        let mut names = self.names();
+        let mut names = Names::default();
         let named_acquisition = self.named_acquisition(options.lock_id.as_ref(), &mut names);
         let extras = WriteDetails::because(options.reason.as_deref());
         self.carry_out(
@@ -328,7 +328,7 @@ impl Maintenance {
         seen: Option<NodeAndLease>,
     ) -> Result<Change, Error> {
         check_option_reason(options.reason.as_deref())?;
-        let mut names = self.names();
+        let mut names = Names::default();
         let named_acquisition = self.named_acquisition(options.lock_id.as_ref(), &mut names);
         let extras = WriteDetails::because(options.reason.as_deref());
         self.carry_out(
@@ -377,7 +377,7 @@ impl Maintenance {
         options: &Release,
     ) -> Result<Change, Error> {
         check_option_reason(options.reason.as_deref())?;
-        let mut names = self.names();
+        let mut names = Names::default();
         let named_acquisition = confirmed.reduced(&mut names).acquisition();
         let extras = WriteDetails {
             released_by: Some(self.identity.clone()),
@@ -519,7 +519,7 @@ impl Maintenance {
         confirmed: Option<&NodeLease>,
         seen: Option<NodeAndLease>,
     ) -> Result<Change, Error> {
-        let mut names = self.names();
+        let mut names = Names::default();
         let named_acquisition = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
         let verb = Verb::Unhold {
             another: named_acquisition.is_some(),
@@ -560,7 +560,7 @@ impl Maintenance {
         let duration = check_duration(options.duration)?;
         check_reason(options.reason.as_deref().unwrap_or_default())?;
         options.ticket.as_deref().map_or(Ok(()), check_ticket)?;
-        let mut names = self.names();
+        let mut names = Names::default();
         let verb = acquire_verb(options, duration, names.id(&nonce(&*self.api.env)));
         let extras = WriteDetails {
             ticket: options.ticket.clone(),
@@ -578,7 +578,7 @@ impl Maintenance {
         duration: Duration,
         unchanged: Option<Version>,
     ) -> Result<Plan, InvalidOption> {
-        let mut names = self.names();
+        let mut names = Names::default();
         let verb = Verb::Elect(Candidacy {
             duration: check_duration(duration)?,
             nonce: names.id(&nonce(&*self.api.env)),
@@ -605,7 +605,7 @@ impl Maintenance {
         }
         check_reason(&options.reason)?;
         options.ticket.as_deref().map_or(Ok(()), check_ticket)?;
-        let mut names = self.names();
+        let mut names = Names::default();
         let named_acquisition = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
         let verb = Verb::Hold {
             nonce: names.id(&nonce(&*self.api.env)),

@@ -10,43 +10,9 @@ pub struct Id(pub u32);
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     known: Vec<String>,
-    earlier_holders: Vec<EarlierHolder>,
-}
-
-/// A name that a holder had before.
-#[derive(Clone, Debug)]
-struct EarlierHolder {
-    name: String,
-    /// The API user who has it.
-    user: String,
-    /// The id of its present name.
-    present: Id,
 }
 
 impl Names {
-    /// From now on, the holder `earlier` has the id of `present`, unless another API user than `user` acquired the
-    /// lock.
-    pub fn add_earlier_holder(&mut self, earlier: &str, present: &str, user: &str) {
-        let present = self.id(present);
-        self.earlier_holders.push(EarlierHolder {
-            name: earlier.to_owned(),
-            user: user.to_owned(),
-            present,
-        });
-    }
-
-    /// The id of a holder whose lock `user` acquired, if that is known.
-    pub fn holder(&mut self, holder: &str, user: Option<&str>) -> Id {
-        let earlier = self
-            .earlier_holders
-            .iter()
-            .find(|earlier| earlier.name == holder && user.is_none_or(|user| user == earlier.user));
-        match earlier {
-            Some(earlier) => earlier.present,
-            None => self.id(holder),
-        }
-    }
-
     /// The id of `name`, the same at every call.
     pub fn id(&mut self, name: &str) -> Id {
         let index = self
@@ -81,17 +47,5 @@ mod tests {
         assert_ne!(alice, bob);
         assert_eq!(names.name(bob), "bob@bastion");
         assert_eq!(Names::default().name(bob), "");
-    }
-
-    #[test]
-    fn an_earlier_holder_has_the_id_of_its_present_name_unless_it_is_another_user() {
-        let mut names = Names::default();
-        names.add_earlier_holder("alice@bastion", "alice", "alice");
-        let alice = names.id("alice");
-        assert_eq!(names.holder("alice@bastion", None), alice);
-        assert_eq!(names.holder("alice@bastion", Some("alice")), alice);
-        assert_ne!(names.holder("alice@bastion", Some("admin")), alice);
-        assert_ne!(names.holder("alice@laptop", None), alice);
-        assert_eq!(names.name(alice), "alice");
     }
 }

@@ -49,7 +49,7 @@ pub(super) struct Contender<'a> {
 
 impl<'a> Contender<'a> {
     pub(super) fn new(maintenance: &'a Maintenance, node: &str, goal: Goal<'a>) -> Self {
-        let mut names = maintenance.names();
+        let mut names = Names::default();
         let own = maintenance.caller(&mut names);
         let waiter = match goal {
             Goal::Acquire(options) => {
