@@ -231,8 +231,7 @@ fn of_locks(
         (Error::MissingRight { source, .. } | Error::Api(source), _)
             if source.policy_refusal().is_some() =>
         {
-            let lacks_right = matches!(error, Error::MissingRight { .. });
-            policies::rule(source, lacks_right, program, request)
+            policies::rule(source, program, request)
         }
         (Error::MissingRight { right, source }, _) => (
             escape(&source.to_string()),

@@ -7,7 +7,6 @@ use super::fencing::count;
 use super::hint_command::Program;
 use super::missing_right;
 use super::request::RequestContext;
-use super::time::longest_lock;
 use crate::error::Verb;
 use crate::text::escape;
 
@@ -248,10 +247,9 @@ pub(crate) fn refusal(refusal: &Refusal, program: &Program) -> (String, String) 
     }
 }
 
-/// Message and hint for a write that broke a rule of a policy of ours, maybe because the user `lacks_right`.
+/// Message and hint for a write that broke a rule of a policy of ours.
 pub(crate) fn rule(
     error: &ApiError,
-    lacks_right: bool,
     program: &Program,
     request: Option<RequestContext<'_>>,
 ) -> (String, Option<String>) {
@@ -265,28 +263,12 @@ pub(crate) fn rule(
         |verb| verb.failed(&node),
     );
     let message = format!("{failed}: a policy refused it: {} ({code})", escape(cause));
-    (
-        message,
-        Some(advice((code, cause), lacks_right, &node, request, program)),
-    )
+    (message, Some(advice(code, &node, request, program)))
 }
 
-/// Whether the hold that the policy names is one of `holder`.
-fn is_hold_of(holder: &str, cause: &str) -> bool {
-    let after = cause.strip_prefix("on hold by ");
-    let after = after.and_then(|after| after.strip_prefix(holder));
-    after.is_some_and(|after| after.starts_with(" (API user "))
-}
-
-/// The API user of the lock that the policy names.
-fn api_user(cause: &str) -> Option<&str> {
-    let (_, user) = cause.split_once(" (API user ")?;
-    Some(user.rsplit_once(')')?.0)
-}
-
+/// What to do about a rule. It is true whatever the rule says about the lock.
 fn advice(
-    (code, cause): (&str, &str),
-    lacks_right: bool,
+    code: &str,
     node: &str,
     request: Option<RequestContext<'_>>,
     program: &Program,
@@ -302,51 +284,15 @@ fn advice(
                 program.run(format_args!("renew {node}"))
             )
         }
-        ("maint-live-lock", Some(Verb::Hold | Verb::Release)) if !lacks_right => format!(
-            "{} has this lock under the same holder name; ask them to release it. To take it over, you need the right \
-             \"takeover\" on leases",
-            api_user(cause).map_or_else(
-                || "another API user".to_owned(),
-                |user| format!("API user {}", escape(user))
-            )
-        ),
         ("maint-live-lock", _) => format!(
-            "ask that API user to end it; to take it over, {}",
+            "ask the API user of this lock to end it; to take it over, {}",
             missing_right::right("takeover")
         ),
-        ("maint-hold-right", _) => {
-            let ask = missing_right::right("hold");
-            let why = program.reason().map(|why| format!(" -m {why}"));
-            let why = why.unwrap_or_default();
-            // The policy says whether there is a lock, and whose.
-            match cause {
-                cause if cause.starts_with("to turn a lock into a hold") => {
-                    format!(
-                        "{ask}. Without it, extend your lock with `{}`",
-                        program.run(format_args!("renew {node}"))
-                    )
-                }
-                cause if cause.starts_with("to start a hold") => {
-                    let longest = longest_lock();
-                    format!(
-                        "{ask}. Without it, lock the node for up to {longest} with `{}`",
-                        program.run(format_args!("acquire {node}{why} --duration {longest}"))
-                    )
-                }
-                _ => ask,
-            }
-        }
-        ("maint-unhold-right", _)
-            if request.is_some_and(|request| is_hold_of(request.caller, cause)) =>
-        {
-            missing_right::right("hold")
-        }
-        ("maint-unhold-right", _) => {
-            format!(
-                "ask the holder to end it, or {}",
-                missing_right::right("takeover")
-            )
-        }
+        ("maint-hold-right", _) => missing_right::right("hold"),
+        ("maint-unhold-right", _) => format!(
+            "to end your own hold, you need the right \"hold\" on leases; to end another's, ask the holder, or {}",
+            missing_right::right("takeover")
+        ),
         ("maint-untracked", _) => {
             format!("repair its Lease with `{}`", program.run("doctor --fix"))
         }
@@ -399,14 +345,6 @@ mod tests {
                 "Users will lose the rights that the installed roles give them."
             ]
         );
-    }
-
-    #[test]
-    fn the_right_that_ends_a_hold_depends_on_whose_it_is() {
-        let cause = "on hold by erin (API user erin)";
-        assert!(is_hold_of("erin", cause));
-        assert!(!is_hold_of("eri", cause));
-        assert!(!is_hold_of("bob", cause));
     }
 
     #[test]
