@@ -47,15 +47,6 @@ const CONNECTION: [(&str, &str); 7] = [
     ("impersonate_groups", "--as-group"),
 ];
 
-/// The options that cannot be combined with a flag that hints add.
-const CONFLICTS: [(&str, &str, &str); 5] = [
-    ("--wait", "until", "--until"),
-    ("--wait", "partial", "--partial"),
-    ("--wait", "take_over", "--take-over"),
-    ("--take-over", "wait", "--wait"),
-    ("--take-over", "timeout", "--timeout"),
-];
-
 /// The options that [`Program::same_command`] repeats, or that do not change what a command does.
 const REPEATED: [&str; 15] = [
     "all",
@@ -126,8 +117,6 @@ pub(crate) struct Program {
     dry_run: String,
     waits: bool,
     takes_over: bool,
-    /// Flags that can only be added instead of an option that was typed.
-    conflicts: Vec<(&'static str, &'static str)>,
     /// More flags for the same command, each after a space.
     also: String,
     /// The nodes that follow the value of `-m`, and that value with them.
@@ -162,11 +151,6 @@ impl Program {
                 .unwrap_or_default(),
             waits: values(typed, "wait").is_some(),
             takes_over: values(typed, "take_over").is_some(),
-            conflicts: CONFLICTS
-                .into_iter()
-                .filter(|(_, id, _)| values(typed, id).is_some())
-                .map(|(added, _, option)| (added, option))
-                .collect(),
             also: String::new(),
             unquoted: unquoted(typed),
             outer: None,
@@ -266,7 +250,7 @@ impl Program {
             ""
         };
         let flags = format!("{flag}{holder}");
-        let place = self.place_of(flag);
+        let place = self.place_of_flags();
         let only = self.is_narrowed.then(|| self.nodes("these nodes"));
         match (flags.trim(), only) {
             ("", None) => format!("{by}{run_again}"),
@@ -345,18 +329,6 @@ impl Program {
     /// The given reason, else a placeholder.
     pub(crate) fn why(&self) -> &str {
         self.reason().unwrap_or(NO_REASON)
-    }
-
-    /// Where to add `flags`, after a space: also instead of what.
-    pub(crate) fn place_of(&self, flags: &str) -> String {
-        let conflicts = self.conflicts.iter();
-        let conflicts = conflicts.filter(|(added, _)| flags.split(' ').any(|flag| flag == *added));
-        let options: Vec<&str> = conflicts.map(|(_, option)| *option).collect();
-        let instead = match options.is_empty() {
-            true => String::new(),
-            false => format!(" instead of {}", options.join(" and ")),
-        };
-        format!("{}{instead}", self.place_of_flags())
     }
 
     /// Where to add flags, after a space: behind `--`, they would be arguments of the hook or of the command of `with`.
@@ -569,27 +541,9 @@ mod tests {
     }
 
     #[test]
-    fn added_options_are_accepted() {
+    fn options_are_added_before_the_command_of_with() {
         let with = run("with a --lease-duration 5m -- ./job");
         assert_eq!(with.with("--wait"), "by adding `--wait` before `--`");
-        let partial = run("acquire a b --partial --duration 1h");
-        assert_eq!(
-            partial.with("--wait"),
-            "by adding `--wait` instead of --partial"
-        );
-        let until = run("acquire a --until 18:00Z");
-        assert_eq!(until.run_with("--wait"), "add `--wait` instead of --until");
-        assert_eq!(until.with("--take-expired"), "by adding `--take-expired`");
-        let wait = run("hold a -m x --cordon --wait --timeout 4s");
-        assert_eq!(
-            wait.with("--take-over"),
-            "by adding `--take-over` instead of --wait and --timeout"
-        );
-        let both = run("acquire a b --until 18:00Z --partial");
-        assert_eq!(
-            both.run_with("--wait"),
-            "add `--wait` instead of --until and --partial"
-        );
     }
 
     #[test]

@@ -107,18 +107,16 @@ pub(super) fn hint(
     // The condition in `to_end` must not seem to apply to the alternative.
     let or = if lease.is_fenced() { ", or" } else { "; or" };
     let waits = request.waited || program.waits();
+    let place = program.place_of_flags();
     Some(match (refused.refusal, verb) {
         (Refusal::OwnHold, Verb::Acquire | Verb::With) => {
-            let place = program.place_of("--reentry");
             format!("{to_end}{or} add --reentry{place} to keep working under it")
         }
         (Refusal::OwnHold, _) => to_end,
         (_, Verb::Hold) if !waits => {
-            let place = program.place_of("--take-over");
             format!("{to_end}; if nobody works there, take it over: add --take-over{place}")
         }
         (_, Verb::Acquire | Verb::With) if !waits => {
-            let place = program.place_of("--wait");
             format!("{to_end}{or} add --wait{place} to wait for it")
         }
         _ => to_end,
