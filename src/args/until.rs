@@ -82,7 +82,8 @@ pub(crate) fn until(typed: &str) -> Result<Until, InvalidValue> {
     if is_local(typed) {
         return Err(InvalidValue::NoZone { or_duration: true });
     }
-    if typed.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+    let is_date = typed.contains(':') || typed.get(4..5) == Some("-");
+    if typed.starts_with(|c: char| c.is_ascii_digit() || c == '-') && !is_date {
         return duration::length(typed).map(Until::In);
     }
     Err(InvalidValue::UnknownTime { or_duration: true })

@@ -13,6 +13,8 @@ pub(crate) enum InvalidValue {
     Fraction,
     /// Not a duration.
     NotADuration,
+    /// An M, which stands for months.
+    Months,
     /// A duration that is too long for any clock.
     BeyondClocks,
     /// A duration to add, where only a total is accepted.

@@ -11,6 +11,7 @@ use crate::text::escape;
 use crate::words::cells::{last_reason, none, time_left, unknown, unreadable};
 use crate::words::health;
 use crate::words::holder_name::of_node;
+use crate::words::lock::renewed;
 use crate::words::next_steps::{self, Reader};
 use crate::words::node_keys;
 use crate::words::other_tools::sentence;
@@ -114,7 +115,7 @@ fn end(lease: &NodeLease, now: Now) -> Option<String> {
     let left = time_left(lease, now);
     let words = match lease.is_overdue(now) || lease.state(now).is_ending(now) {
         true => left,
-        false => format!("in {left}"),
+        false => format!("in {left}{}", renewed(lease, now)),
     };
     Some(format!("{} ({words})", date(until)))
 }

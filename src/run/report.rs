@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use maintenance_lease::protocol::Instant;
-use maintenance_lease::{Change, Done, NodeLease, Target};
+use maintenance_lease::{Change, Done, NodeLease, NodeRow, Target};
 use other_tools::may_have_keys;
 use tokio::time::timeout;
 
@@ -192,6 +192,22 @@ impl<'a> LockReport<'a> {
             unnamed: *self.selection == Selection::Mine,
         };
         session.report_before(change, now);
+        if change.done == Done::AlreadyHeld {
+            let mut wanted = self.node_keys.iter();
+            let wanted = wanted.find_map(|wanted| wanted.protection);
+            let text = change::hold_unchanged(&change.node, session.program, wanted.is_some());
+            let is_cordoned = change.row.as_ref().is_some_and(NodeRow::is_cordoned);
+            if let Some(text) = text {
+                // Without the cordon, the command fails.
+                match wanted.is_some_and(|wanted| wanted.cordon) && !is_cordoned {
+                    true => {
+                        self.problems.note(Kind::Other);
+                        terminal.error(&text);
+                    }
+                    false => terminal.warn(text),
+                }
+            }
+        }
         if change.done == Done::AlreadyFree && self.because.is_some() {
             terminal.warn(change::reason_not_stored(&change.node));
         }

@@ -241,6 +241,22 @@ pub(crate) fn fenced(change: &Change, program: &Program) -> Option<String> {
     })
 }
 
+/// The hold that the caller already had was left as it is, without what was requested.
+pub(crate) fn hold_unchanged(node: &str, program: &Program, protects: bool) -> Option<String> {
+    let has_details = program.reason().is_some() || !program.ticket().is_empty();
+    let what = match (has_details, protects) {
+        (false, false) => return None,
+        (true, false) => "the new reason and ticket were not stored",
+        (false, true) => "the node was not labeled or cordoned again",
+        (true, true) => {
+            "the new reason and ticket were not stored, and the node was not labeled or cordoned again"
+        }
+    };
+    Some(format!(
+        "your hold on node/{node} stays as it is: {what}; to change it, use `hold`"
+    ))
+}
+
 /// The reason of a release was not stored.
 pub(crate) fn reason_not_stored(node: &str) -> String {
     format!("node/{node} was already free: -m was not stored")

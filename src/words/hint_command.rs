@@ -381,7 +381,11 @@ impl Program {
 
 /// A reason, quoted for a shell. One that would become another reason can't be repeated.
 fn repeatable(reason: &str) -> Option<String> {
-    let is_kept = !reason.is_empty() && escape(reason) == reason && is_quotable(reason);
+    let is_kept = !reason.is_empty()
+        // It would be read as a flag.
+        && !reason.starts_with('-')
+        && escape(reason) == reason
+        && is_quotable(reason);
     is_kept.then(|| for_shell(reason))
 }
 
@@ -396,9 +400,12 @@ fn values(matches: &ArgMatches, id: &str) -> Option<Vec<String>> {
 /// An option after a space, with each of its values.
 fn option(matches: &ArgMatches, id: &str, flag: &str) -> Option<String> {
     let values = values(matches, id)?;
-    let values = values
-        .iter()
-        .map(|value| format!(" {flag} {}", for_shell(value)));
+    let values = values.iter().map(|value| {
+        // Otherwise such a value would be read as a flag.
+        let is_flag = value.starts_with('-') && value != "-";
+        let separator = if is_flag { '=' } else { ' ' };
+        format!(" {flag}{separator}{}", for_shell(value))
+    });
     Some(values.collect())
 }
 

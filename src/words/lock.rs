@@ -67,7 +67,7 @@ fn times(lease: &NodeLease, state: State, now: Now) -> String {
 }
 
 /// Said of a lock that ends later than it shows, because `with` renews it.
-fn renewed(lease: &NodeLease, now: Now) -> &'static str {
+pub(crate) fn renewed(lease: &NodeLease, now: Now) -> &'static str {
     match lease.holder().and_then(HoldingCommand::of) {
         Some((HoldingCommand::With, _)) if lease.seems_renewed(now) => {
             ", renewed while its command runs"

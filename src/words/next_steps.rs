@@ -1,11 +1,13 @@
 //! The commands to run next, after `describe` or after nodes were locked.
 
 use maintenance_lease::protocol::{Instant, Now, Span, State, check_finished};
-use maintenance_lease::{Maintenance, NodeLease, NodeRow};
+use maintenance_lease::{Maintenance, NAMESPACE, NodeLease, NodeRow};
 use pod_safety::fencing::is_of_fencing;
 use pod_safety::node_health::Health;
 
 use super::hint_command::{NO_REASON, Program};
+use super::holder::HoldingCommand;
+use super::refusal::running_command;
 use super::time::{clock, remaining};
 use super::verb::Outcomes;
 use crate::error::Verb;
@@ -51,6 +53,14 @@ pub(crate) fn all(
     let unhold = format!("unhold {node}");
     let mut commands: Vec<(&'static str, String)> = match (state, own) {
         _ if is_inside => Vec::new(),
+        // Nobody can change it. What keeps it is among its finalizers.
+        _ if let Some(lease) = lease.filter(|lease| lease.is_deleting()) => {
+            let command = format!("get lease {} -n {NAMESPACE} -o yaml", lease.node());
+            return vec![("See why its Lease is not gone", program.kubectl(command))];
+        }
+        _ if matches!(health, Some(Health::Restarted { .. })) => {
+            vec![("It was restarted, so", unfence)]
+        }
         _ if is_fenced => vec![("After its restart", unfence)],
         _ if is_unfinished => vec![
             ("If `fence` no longer runs, finish it", fence.clone()),
@@ -88,13 +98,25 @@ pub(crate) fn all(
     {
         commands.push(("Power it off and move its pods", fence));
     }
+    let running = holder.and_then(|holder| running_command(holder, locks.identity()));
+    let is_own_with = matches!(running, Some((HoldingCommand::With, _))) && !is_inside;
+    if is_own_with {
+        // It may still run, and its end releases the lock.
+        commands.retain(|(what, _)| *what != IF_NOBODY);
+    }
     let commands = commands.into_iter();
     let commands = commands.map(|(what, command)| (what, program.run(command)));
+    let own_with = is_own_with.then(|| {
+        let exit = "exit the command of your `with`".to_owned();
+        ("Release it", exit)
+    });
     let inside = is_inside.then(|| {
         let exit = "exit the command of `with` to release it".to_owned();
         ("You run inside this lock", exit)
     });
-    inside.into_iter().chain(commands).collect()
+    { inside.into_iter().chain(commands) }
+        .chain(own_with)
+        .collect()
 }
 
 /// The caller's holds of `nodes` are not released with other locks, because nobody named them.

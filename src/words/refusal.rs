@@ -117,7 +117,15 @@ pub(super) fn cause_with(
         Refusal::Elected => {
             format!("{its_lease} has a strategy and belongs to coordinated leader election")
         }
-        Refusal::Deleting => format!("{its_lease} is being deleted"),
+        Refusal::Deleting => {
+            let whose = match refused.state {
+                State::Free => String::new(),
+                State::AdminHold => format!("; on hold by {holder}{about}"),
+                State::Expired { .. } => format!("; {expired}"),
+                State::Held { .. } => format!("; locked by {holder}{about}"),
+            };
+            format!("{its_lease} is being deleted{whose}")
+        }
         Refusal::Foreign => format!(
             "{its_lease} lacks the labels of kubectl maint, so it may belong to another application"
         ),

@@ -24,6 +24,7 @@ impl fmt::Display for InvalidValue {
             Self::NoUnit { typed } => return write!(f, "add a unit, e.g. {typed}s or {typed}m"),
             Self::Fraction => "must be a whole number of seconds",
             Self::NotADuration => "not a duration, e.g. 90s, 30m or 1h",
+            Self::Months => "M stands for months; for minutes, use m, e.g. 30m",
             Self::BeyondClocks => "must not be longer than 3650d",
             Self::Added => "must not begin with +: only renew adds to the time that is left",
             Self::LongLock => return write!(f, "must not be longer than {}", longest_lock()),

@@ -441,7 +441,7 @@ fn a_dry_run_on_the_server_checks_the_cordon() {
             assert!(run.stderr.contains(said), "{run}");
         }
 
-        // Without a new lock, nothing is cordoned.
+        // Without a new lock, nothing is cordoned, and nothing would be.
         cluster.maint(["hold", &node, "-m", "why"]).succeeds();
         let reentry = [
             "acquire",
@@ -450,10 +450,10 @@ fn a_dry_run_on_the_server_checks_the_cordon() {
             "--reentry",
             "--dry-run=server",
         ];
-        cluster
-            .maint(reentry)
-            .kubeconfig(&forbidden.kubeconfig)
-            .succeeds();
+        let run = cluster.maint(reentry).kubeconfig(&forbidden.kubeconfig);
+        let run = run.run();
+        assert_eq!(run.code, 1, "{run}");
+        assert!(run.stderr.contains("was not labeled or cordoned"), "{run}");
         let refused = cluster.maint(["acquire", &node, "--cordon", "--dry-run"]);
         let refused = refused.holder("bob@laptop").run();
         assert_eq!(refused.code, 3, "{refused}");

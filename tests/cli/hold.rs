@@ -284,3 +284,46 @@ fn more_than_ten_by_selector_take_a_confirmation() {
         assert!(run.stderr.ends_with("all 11 nodes are on hold\n"), "{run}");
     });
 }
+
+/// A script that asked for a cordon must not go on without it.
+#[test]
+fn a_hold_that_stays_as_it_is_says_what_was_not_done() {
+    on_one("hold-reentry", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["hold", &node, "-m", "vendor"]).succeeds();
+        let reentry = ["acquire", &node, "--reentry"];
+        assert_snapshot!(cluster.maint(reentry).args(["-m", "new"]).run(), @"
+        $ kubectl maint acquire worker-1 --reentry -m new
+        node/worker-1 already on hold by you
+        -- stderr
+        Warning: your hold on node/worker-1 stays as it is: the new reason and ticket were not stored; to change it, use `hold`
+        -- exit code 0
+        ");
+        let cordon = ["-m", "new", "--cordon"];
+        assert_snapshot!(cluster.maint(reentry).args(cordon).run(), @"
+        $ kubectl maint acquire worker-1 --reentry -m new --cordon
+        node/worker-1 already on hold by you
+        -- stderr
+        error: your hold on node/worker-1 stays as it is: the new reason and ticket were not stored, and the node was not labeled or cordoned again; to change it, use `hold`
+        -- exit code 1
+        ");
+        cluster.maint(["unhold", &node]).succeeds();
+    });
+}
+
+/// A hold outlives the command in which it was made.
+#[test]
+fn a_hold_of_the_name_of_a_command_is_a_hold() {
+    on_one("hold-of-with", |cluster| {
+        let node = cluster.node("worker-1");
+        let hold = cluster.maint(["hold", &node, "-m", "vendor"]);
+        hold.holder("alice@bastion/with-1-abcdef").succeeds();
+        assert_snapshot!(cluster.maint(["release", &node]).run(), @r#"
+        $ kubectl maint release worker-1
+        -- stderr
+        error: cannot release node/worker-1: on hold by alice@bastion/with-[process]: "vendor" (since [time])
+        hint: if you are alice@bastion, run `kubectl maint unhold worker-1 --holder alice@bastion/with-[process]`
+        -- exit code 3
+        "#);
+    });
+}

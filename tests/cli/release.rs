@@ -650,7 +650,7 @@ fn nobody_is_asked_to_break_what_is_refused_anyway() {
         assert_snapshot!(cluster.maint(["release", &node, "--force"]).run(), @"
         $ kubectl maint release worker-1 --force
         -- stderr
-        error: cannot release node/worker-1: its Lease is being deleted
+        error: cannot release node/worker-1: its Lease is being deleted; locked by bob@laptop (since [time], until [time], [length] left, being deleted)
         hint: retry when the Lease is gone; check with `kubectl maint status worker-1`
         -- exit code 1
         ");

@@ -114,13 +114,13 @@ fn one_whose_lease_is_being_deleted_does_not() {
         let keep = |finalizers| json!({"metadata": {"finalizers": finalizers}});
         cluster.patch(&path, &keep(json!(["example.com/kept"])));
         cluster.delete(&path);
-        assert_snapshot!(cluster.maint(["verify", &node, "--lock-id", &id]).run(), @"
+        assert_snapshot!(cluster.maint(["verify", &node, "--lock-id", &id]).run(), @r#"
         $ kubectl maint verify worker-1 --lock-id [lock-id]
         -- stderr
-        error: lost the lock on node/worker-1: its Lease is being deleted
+        error: lost the lock on node/worker-1: its Lease is being deleted; locked by alice@bastion: "new kernel" (since [time], until [time], [length] left, being deleted)
         hint: stop the work that relied on this lock
         -- exit code 3
-        ");
+        "#);
         cluster.patch(&path, &keep(json!([])));
     });
 }

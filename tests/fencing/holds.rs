@@ -167,7 +167,7 @@ fn the_lock_of_a_fenced_node_is_ended_by_unfence_alone() {
     let holder = stage.holder(&node);
     assert_eq!(holder.as_deref(), Some("kubeadm:mallory@laptop"));
     stage.comes_back(&node, "boot-2");
-    mallory(&["unfence", &node]).succeeds();
+    mallory(&["unfence", &node, "--yes"]).succeeds();
     mallory(&["unhold", &node]).succeeds();
     stage.is_untouched(&node);
 }

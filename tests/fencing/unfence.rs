@@ -237,6 +237,65 @@ fn somebody_else_may_bring_it_back_after_a_confirmation() {
     ");
 }
 
+/// Who fenced the node counts, not who has its lock by now.
+#[test]
+fn a_fencing_without_its_hold_is_confirmed_too() {
+    for (prefix, holder, code) in [
+        ("no-hold-mine", "alice@bastion", 0),
+        ("no-hold-theirs", "bob@laptop", 6),
+    ] {
+        let (stage, node) = Stage::with_unreachable_node(prefix);
+        stage.fence(&node);
+        stage.kubectl(&["delete", "lease", "-n", "kube-node-maintenance", &node]);
+        stage.comes_back(&node, "boot-2");
+        let unfence = || stage.maint(["unfence", &node]).holder(holder);
+        let run = unfence().run();
+        assert_eq!(run.code, code, "{run}");
+        if code == 6 {
+            let who = format!("node/{node} was fenced by alice@bastion ");
+            assert!(run.stderr.contains(&who), "{run}");
+            assert!(stage.is_tainted(&node));
+            unfence().args(["--yes"]).succeeds();
+        }
+        stage.is_untouched(&node);
+    }
+}
+
+/// Who works on the machine before it returns has a hold of their own, which unfencing leaves.
+#[test]
+fn the_hold_of_somebody_who_took_over_stays() {
+    let (stage, node) = Stage::with_unreachable_node("board");
+    stage.fence(&node);
+    let take_over = ["hold", &node, "--take-over", "-m", "board", "--yes"];
+    assert_snapshot!(stage.maint(take_over).holder("bob@laptop").run(), @"
+    $ kubectl maint hold worker-1 --take-over -m board --yes
+    node/worker-1 on hold by bob@laptop, taken over from alice@bastion
+    -- stderr
+    Warning: node/worker-1 is fenced: it is off or cut off, and stays out of service until you run `kubectl maint unfence worker-1`
+    Warning: alice@bastion may still be working on node/worker-1: tell them that their hold has ended
+    A hold does not expire, and `kubectl drain` still evicts pods. To end it:
+      kubectl maint unfence worker-1
+      kubectl maint unhold worker-1
+    -- exit code 0
+    ");
+    stage.comes_back(&node, "boot-2");
+    let unfence = || stage.maint(["unfence", &node]).holder("bob@laptop");
+    assert_eq!(unfence().run().code, 6);
+    assert_snapshot!(unfence().args(["--yes"]).run(), @"
+    $ kubectl maint unfence worker-1 --yes
+    node/worker-1 unfenced
+    -- stderr
+    your hold on node/worker-1 stays; to end it, run `kubectl maint unhold worker-1`
+    -- exit code 0
+    ");
+    assert_eq!(stage.holder(&node).as_deref(), Some("kubeadm:bob@laptop"));
+    stage
+        .maint(["unhold", &node])
+        .holder("bob@laptop")
+        .succeeds();
+    stage.is_untouched(&node);
+}
+
 /// A taint without a record was set by a person on purpose, so a person has to remove it.
 #[test]
 fn a_taint_without_a_record_takes_somebody_who_knows() {
