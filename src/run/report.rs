@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use maintenance_lease::protocol::Instant;
-use maintenance_lease::{Change, Done, NodeLease, NodeRow, Target};
+use maintenance_lease::{Change, Done, Error, NodeLease, NodeRow, Target};
 use other_tools::may_have_keys;
 use tokio::time::timeout;
 
@@ -28,7 +28,7 @@ use crate::output::item_error::ItemError;
 use crate::words::change::{self, ChangeContext, dry_run_suffix};
 use crate::words::next_steps::next_step;
 use crate::words::node_keys;
-use crate::words::verb::Outcomes;
+use crate::words::verb::{Outcomes, how_to_lock_others};
 
 /// Reports the results for the nodes as they come.
 pub(crate) struct LockReport<'a> {
@@ -43,6 +43,10 @@ pub(crate) struct LockReport<'a> {
     /// When the first of the locks expires, and its duration in seconds.
     expires: Option<(Instant, u32)>,
     outcomes: Outcomes,
+    /// How many were not tried, because others were refused.
+    skipped: usize,
+    /// Whether a node failed for another reason than its lock.
+    has_failed: bool,
     items: Vec<Item>,
     acquired: Vec<Change>,
     /// Locks that last longer than was requested.
@@ -78,6 +82,8 @@ impl<'a> LockReport<'a> {
             is_going_on: false,
             expires: None,
             outcomes: Outcomes::default(),
+            skipped: 0,
+            has_failed: false,
             items: Vec::new(),
             acquired: Vec::new(),
             not_extended: Vec::new(),
@@ -160,6 +166,7 @@ impl<'a> LockReport<'a> {
                     LockAfter::Unknown => &mut self.outcomes.open,
                 };
                 nodes.push(node.to_owned());
+                self.has_failed |= !matches!(failure, Failure::Lock(Error::Refused(_)));
                 let error = self.problems.report(&failure);
                 let now = self.command.session.locks.server_time().now();
                 self.items.push(Item::failed(node, &failure, error, now));
@@ -243,7 +250,10 @@ impl<'a> LockReport<'a> {
     fn left_alone(&mut self, node: &str, interrupted: bool) {
         let code = match interrupted {
             true => ErrorCode::Interrupted,
-            false => ErrorCode::OtherFailed,
+            false => {
+                self.skipped += 1;
+                ErrorCode::OtherFailed
+            }
         };
         let error = ItemError::of(code, self.command.verb.not_done(node, interrupted));
         self.items.push(Item::skipped(node, error));
@@ -372,7 +382,13 @@ impl<'a> LockReport<'a> {
         let outcomes = &self.outcomes;
         let is_nothing_done = outcomes.done.is_empty() && outcomes.open.is_empty();
         match command.verb.summary(outcomes, command.is_dry_run()) {
-            Some(summary) => terminal.remark(format!("{summary}{suffix}")),
+            Some(summary) => {
+                let can_be_partial =
+                    command.verb == Verb::Acquire && !session.program.waits() && !self.has_failed;
+                let skipped = self.skipped * usize::from(can_be_partial && is_nothing_done);
+                let partial = how_to_lock_others(skipped);
+                terminal.remark(format!("{summary}{partial}{suffix}"));
+            }
             None if interrupted && is_nothing_done => terminal.remark(command.verb.nothing_done()),
             None => {}
         }

@@ -179,6 +179,15 @@ impl Verb {
     }
 }
 
+/// How to lock this many nodes that were not tried because others were refused, after the summary; empty if there are none.
+pub(crate) fn how_to_lock_others(nodes: usize) -> String {
+    match nodes {
+        0 => String::new(),
+        1 => "; to lock the other node, add --partial".to_owned(),
+        _ => format!("; to lock the other {nodes} nodes, add --partial"),
+    }
+}
+
 fn list(names: &[String]) -> String {
     first(names, LISTED)
 }
