@@ -26,7 +26,7 @@ pub(crate) fn length(typed: &str) -> Result<Duration, InvalidValue> {
         return Err(InvalidValue::Fraction);
     }
     let length = humantime::parse_duration(typed).map_err(|_| InvalidValue::NotADuration)?;
-    // Nobody locks a node for months, but some people write minutes so.
+    // Nobody locks a node for months, but some people write M for minutes.
     if typed.contains('M') {
         return Err(InvalidValue::Months);
     }

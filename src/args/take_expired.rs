@@ -9,7 +9,7 @@ pub(crate) struct TakeExpiredArgs {
     /// Take expired locks of NotReady or cordoned nodes
     ///
     /// The old holder may have stopped in the middle of something: check the node first. Without this flag, you
-    /// are asked on a terminal. --yes does not answer this question: then, and in scripts, the exit code is 6.
+    /// are asked on a terminal. With --yes, or without a terminal, you are not asked, and the exit code is 6.
     #[arg(long)]
     pub(crate) take_expired: bool,
 

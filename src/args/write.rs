@@ -52,7 +52,9 @@ pub(crate) struct NamespaceArgs {
 /// A flag of a verb that asks on a terminal without it, and has no --yes.
 pub(crate) fn asks_without_yes(flag: Arg) -> Arg {
     let help = flag.get_long_help().map(ToString::to_string);
-    flag.long_help(help.unwrap_or_default().replace(usage::UNLESS_YES, ""))
+    let help = help.unwrap_or_default().replace(usage::UNLESS_YES, "");
+    let (with_yes, without) = usage::WITH_YES;
+    flag.long_help(help.replace(with_yes, without))
 }
 
 /// That of a verb that never asks.

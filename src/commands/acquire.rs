@@ -60,6 +60,8 @@ pub(crate) struct AcquireArgs {
     pub(crate) until: Option<Until>,
 
     /// Renew the lock if you already hold it
+    ///
+    /// A hold stays as it is. With --cordon, the exit code is then 1, unless the node is already cordoned.
     #[arg(long)]
     pub(crate) reentry: bool,
 

@@ -21,12 +21,12 @@ use crate::run::targets::names;
 /// Put nodes on hold (a lock without an expiry)
 ///
 /// Use a hold if the work takes longer than an hour, or for an unknown time: for example, a broken
-/// disk. A hold ends only with unhold, or with release if it is yours. After the time in
+/// disk. A hold ends only with unhold, or with `release NODE` if it is yours. After the time in
 /// --expect-until, status shows the hold as overdue.
 ///
 /// If somebody else holds the lock, the error shows who, and the exit code is 3. Use --take-over to
-/// take it over. If you already have the node on hold, the reason and the time are replaced; without
-/// --expect-until, the time is removed.
+/// take it over. If you already have the node on hold, the reason, ticket and time are replaced. Without
+/// --ticket or --expect-until, the old ones are removed.
 /// A hold that fence placed is not changed (exit code 6). docs/tasks.md explains holds of multiple nodes.
 ///
 /// The Node gets the label kubectl-maint.dev/held, if you may patch Nodes. It tells other tools and the node

@@ -27,7 +27,7 @@ use crate::run::targets::Target;
 /// cleanup traps. If somebody else holds the lock, the exit code is 3. It refuses to end the lock of a
 /// fenced node (exit code 6): use unfence.
 ///
-/// It also ends your hold on a node that you name, but with -l, --all or --mine your holds stay.
+/// If you name a node, your hold on it ends too. With -l, --all or --mine, your holds stay.
 ///
 /// Use --force to end somebody else's lock. You are shown who holds it and are asked to confirm. They
 /// may still be working on the node, so talk to them first.

@@ -68,6 +68,7 @@ impl LockCommand<'_> {
         by: TakeOver,
     ) -> Result<(Vec<Target>, Confirmed), Failure> {
         let targets = self.find(selection, with_nodes).await?;
+        let targets = self.without_own_holds(selection, targets);
         let targets = self.read(targets, with_nodes).await?;
         let locks = &self.session.locks;
         let now = locks.server_time().now();
@@ -90,8 +91,8 @@ impl LockCommand<'_> {
             self.warn_of_hook(lease, now).await;
         }
         let program = self.session.program;
-        // A hold keeps what was set on the node.
-        let undoes = |lease: &NodeLease| by == TakeOver::Release && may_have_keys(lease);
+        // `hold --take-over` keeps what was set on the node.
+        let undoes = |lease: &NodeLease| by != TakeOver::Hold && may_have_keys(lease);
         let lines = { taken.iter() }.map(|lease| taken_over(lease, undoes(lease), now, program));
         self.ask(&targets, &self.facts(&change, lines), &question)
             .await?;

@@ -45,7 +45,7 @@ pub(crate) struct LockReport<'a> {
     outcomes: Outcomes,
     /// How many were not tried, because others were refused.
     skipped: usize,
-    /// Whether a node failed for another reason than its lock.
+    /// Whether a node failed for a reason other than its lock.
     has_failed: bool,
     items: Vec<Item>,
     acquired: Vec<Change>,
@@ -179,12 +179,15 @@ impl<'a> LockReport<'a> {
         let session = &command.session;
         let terminal = session.terminal;
         let now = session.locks.server_time().now();
-        if change.unused_duration().is_some() {
-            self.outcomes.left.push(change.node.clone());
+        let is_extended = change.unused_duration().is_none();
+        if !is_extended {
             self.not_extended.push(change.clone());
-        } else {
-            self.outcomes.done.push(change.node.clone());
         }
+        let nodes = match is_extended || command.verb != Verb::Renew {
+            true => &mut self.outcomes.done,
+            false => &mut self.outcomes.left,
+        };
+        nodes.push(change.node.clone());
         self.is_going_on |= matches!(change.done, Done::Acquired | Done::Renewed);
         if let Some((end, lease)) = change.until().zip(change.lease.as_ref()) {
             let first = (end, lease.duration_seconds());
@@ -200,20 +203,7 @@ impl<'a> LockReport<'a> {
         };
         session.report_before(change, now);
         if change.done == Done::AlreadyHeld {
-            let mut wanted = self.node_keys.iter();
-            let wanted = wanted.find_map(|wanted| wanted.protection);
-            let text = change::hold_unchanged(&change.node, session.program, wanted.is_some());
-            let is_cordoned = change.row.as_ref().is_some_and(NodeRow::is_cordoned);
-            if let Some(text) = text {
-                // Without the cordon, the command fails.
-                match wanted.is_some_and(|wanted| wanted.cordon) && !is_cordoned {
-                    true => {
-                        self.problems.note(Kind::Other);
-                        terminal.error(&text);
-                    }
-                    false => terminal.warn(text),
-                }
-            }
+            self.report_unchanged_hold(change);
         }
         if change.done == Done::AlreadyFree && self.because.is_some() {
             terminal.warn(change::reason_not_stored(&change.node));
@@ -234,6 +224,32 @@ impl<'a> LockReport<'a> {
         let because = self.because;
         self.announcements
             .add(session, change, command.verb, broken, because);
+    }
+
+    /// Reports which flags had no effect, because the caller has the node on hold.
+    fn report_unchanged_hold(&mut self, change: &Change) {
+        let Session {
+            program, terminal, ..
+        } = &self.command.session;
+        let mut wanted = self.node_keys.iter();
+        let wanted = wanted.find_map(|wanted| wanted.protection);
+        let cordons = wanted.map(|wanted| wanted.cordon);
+        let Some(text) = change::hold_unchanged(&change.node, program, cordons) else {
+            return;
+        };
+        let cordons = cordons == Some(true);
+        // If the requested cordon is missing, the command fails.
+        let is_cordoned = change.row.as_ref().is_some_and(NodeRow::is_cordoned);
+        match cordons && !is_cordoned {
+            true => {
+                self.problems.note(Kind::Other);
+                terminal.error(&text);
+            }
+            false => terminal.warn(text),
+        }
+        let flag = if cordons { "--cordon" } else { "" };
+        let named = program.narrowed(std::slice::from_ref(&change.node));
+        terminal.hint(change::change_hold(change.lease.as_ref(), flag, &named));
     }
 
     /// Whether it ended somebody else's lock before it expired.

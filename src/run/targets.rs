@@ -17,7 +17,7 @@ use crate::args::nodes::Selection;
 use crate::error::{Failure, NothingFound, Verb};
 use crate::run::session::{SeenNode, Session};
 use crate::words::failure::nothing_found;
-use crate::words::next_steps::own_holds_stay;
+use crate::words::next_steps::{nothing_to_release, own_holds_stay};
 use crate::words::protection::cause;
 
 /// Of more named nodes, only rows are read: a whole Node has as many bytes as a hundred rows, and is a request of
@@ -39,26 +39,32 @@ impl LockCommand<'_> {
         selection: &Selection,
         with_nodes: bool,
     ) -> Result<Vec<Target>, Failure> {
-        let targets = self.find(selection, with_nodes).await?;
+        let found = self.find(selection, with_nodes).await?;
+        let all = found.len();
+        let targets = self.without_own_holds(selection, found);
         if *selection == Selection::All
             && self.verb == Verb::Release
-            && !self.any_is_locked(&targets)
+            && !self.any_has_lock(&targets)
         {
-            let nothing = NothingFound::Own {
-                caller: self.session.locks.identity().to_owned(),
-                verb: self.verb,
-                has_others: false,
-            };
-            let (what, _) = nothing_found(&nothing, self.session.program);
-            self.session.terminal.remark(what);
+            let nothing = nothing_to_release(targets.len() < all);
+            self.session.terminal.remark(nothing);
             return Ok(Vec::new());
         }
         self.confirm_many(selection, &targets).await?;
         Ok(targets)
     }
 
-    /// Leaves out the caller's holds, and says so: they are long, and nobody named them. Those of a fencing are refused later.
-    fn without_own_holds(&self, targets: Vec<Target>) -> Vec<Target> {
+    /// Leaves out the caller's holds and says so, because nobody named their nodes. Holds of a fencing stay in: they are refused
+    /// later.
+    pub(super) fn without_own_holds(
+        &self,
+        selection: &Selection,
+        targets: Vec<Target>,
+    ) -> Vec<Target> {
+        let is_bulk = matches!(selection, Selection::All | Selection::Labeled(_));
+        if self.verb != Verb::Release || !is_bulk {
+            return targets;
+        }
         let (locks, now) = (&self.session.locks, self.session.locks.server_time().now());
         let is_own_hold = |target: &Target| {
             let lease = target.seen.as_ref().and_then(|seen| seen.lease.as_ref());
@@ -75,7 +81,7 @@ impl LockCommand<'_> {
     }
 
     /// Whether any of `targets` is locked, on hold, or has an expired lock.
-    fn any_is_locked(&self, targets: &[Target]) -> bool {
+    fn any_has_lock(&self, targets: &[Target]) -> bool {
         let now = self.session.locks.server_time().now();
         let seen = targets.iter().filter_map(|target| target.seen.as_ref());
         let mut leases = seen.filter_map(|seen| seen.lease.as_ref());
@@ -100,12 +106,7 @@ impl LockCommand<'_> {
                 Ok(Vec::new())
             }
             found => {
-                let mut found = self.report_failure(selection.names(), found)?;
-                if self.verb == Verb::Release
-                    && matches!(selection, Selection::All | Selection::Labeled(_))
-                {
-                    found = self.without_own_holds(found);
-                }
+                let found = self.report_failure(selection.names(), found)?;
                 self.check_end(found, with_nodes).await
             }
         }

@@ -7,6 +7,7 @@ use super::holder_name::{named, person};
 use super::lock::{about, why};
 use super::state::node_problem;
 use super::time::{clock, length, remaining};
+use crate::error::Verb;
 use crate::text::escape;
 use crate::words::hint_command::{MANY, Program};
 use crate::words::refusal::possible_extension;
@@ -241,20 +242,36 @@ pub(crate) fn fenced(change: &Change, program: &Program) -> Option<String> {
     })
 }
 
-/// The hold that the caller already had was left as it is, without what was requested.
-pub(crate) fn hold_unchanged(node: &str, program: &Program, protects: bool) -> Option<String> {
-    let has_details = program.reason().is_some() || !program.ticket().is_empty();
-    let what = match (has_details, protects) {
-        (false, false) => return None,
-        (true, false) => "the new reason and ticket were not stored",
-        (false, true) => "the node was not labeled or cordoned again",
-        (true, true) => {
-            "the new reason and ticket were not stored, and the node was not labeled or cordoned again"
-        }
+/// The flags that had no effect, because `--reentry` does not change the caller's hold; `None` if none was given. `cordons`:
+/// whether the node was to be labeled, and cordoned too.
+pub(crate) fn hold_unchanged(
+    node: &str,
+    program: &Program,
+    cordons: Option<bool>,
+) -> Option<String> {
+    let flags = [
+        ("-m", program.has_reason()),
+        ("--ticket", !program.ticket().is_empty()),
+        ("--cordon", cordons == Some(true)),
+        ("--protect and --opt-outs", cordons == Some(false)),
+    ];
+    let flags = flags.into_iter().filter(|(_, is_given)| *is_given);
+    let flags: Vec<&str> = flags.map(|(flag, _)| flag).collect();
+    let have = match &flags[..] {
+        [] => return None,
+        [flag] if !flag.contains(" and ") => "has",
+        _ => "have",
     };
     Some(format!(
-        "your hold on node/{node} stays as it is: {what}; to change it, use `hold`"
+        "you already have node/{node} on hold, and --reentry does not change a hold: {} {have} no effect",
+        flags.join(", ")
     ))
+}
+
+/// How to change the hold in `lease` instead; `flag` is added.
+pub(crate) fn change_hold(lease: Option<&NodeLease>, flag: &str, program: &Program) -> String {
+    let hold = program.of_verb(Verb::Hold.name(), lease);
+    format!("change the hold with `{}`", hold.same_command(flag))
 }
 
 /// The reason of a release was not stored.

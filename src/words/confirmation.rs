@@ -66,12 +66,12 @@ pub(crate) fn facts(
     facts
 }
 
-/// The lock of another that is at stake. Its end may also undo what it set on the node. A fencing's hold has a better way to
-/// end.
+/// Somebody else's lock that the question is about. `undoes`: ending it also undoes what it set on the node. A hold of a
+/// fencing is better ended with `unfence`.
 pub(crate) fn taken_over(lease: &NodeLease, undoes: bool, now: Now, program: &Program) -> String {
     let mut lines = fact(lease, now);
     if undoes {
-        lines += "\n    its end also undoes what it set on the node, such as a cordon";
+        lines += "\n    ending it also undoes what it set on the node, such as a cordon";
     }
     if is_of_fencing(lease, now) {
         let to_end = fenced::to_end(lease.node(), lease.is_fenced(), program);

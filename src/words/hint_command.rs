@@ -109,6 +109,8 @@ pub(crate) struct Program {
     /// The nodes that were named, however many.
     named: Vec<String>,
     reason: Option<String>,
+    /// Whether `-m` was typed.
+    has_reason: bool,
     /// The option with the ticket, after a space. Empty if there is none.
     ticket: String,
     /// Whether a hook was typed behind `--`.
@@ -132,17 +134,21 @@ impl Program {
         let connection = CONNECTION.iter();
         let connection = connection.filter_map(|(id, flag)| option(matches, id, flag));
         let reason = values(typed, "message").and_then(|mut reasons| reasons.pop());
+        let has_reason = reason.is_some();
+        let reason = reason.and_then(|reason| repeatable(&reason));
         let named = names(typed);
         Self {
             connection: connection.collect(),
             holder: option(matches, "holder", "--holder").unwrap_or_default(),
             is_other_holder: false,
             verb: verb.to_owned(),
-            has_more: has_more(matches, typed),
+            // A reason that cannot be repeated would be missing.
+            has_more: has_more(matches, typed) || (has_reason && reason.is_none()),
+            has_reason,
             is_narrowed: false,
             nodes: nodes(typed, &named),
             named,
-            reason: reason.and_then(|reason| repeatable(&reason)),
+            reason,
             ticket: option(typed, "ticket", "--ticket").unwrap_or_default(),
             has_hook: values(typed, "hook").is_some(),
             dry_run: values(typed, "dry_run")
@@ -272,7 +278,7 @@ impl Program {
         };
         let space = if flag.is_empty() { "" } else { " " };
         let command = if verb == "with" { " -- COMMAND" } else { "" };
-        // Without it, a hold would remove the ticket.
+        // Without --ticket, `hold` would remove the ticket.
         let ticket = if verb == "hold" { &*self.ticket } else { "" };
         let own = self.run(format_args!(
             "{verb} {nodes}{dry_run}{reason}{ticket}{space}{flag}"
@@ -319,6 +325,11 @@ impl Program {
     /// The given reason, quoted for a shell, if it can be repeated.
     pub(crate) fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
+    }
+
+    /// Whether a reason was given, even if it cannot be repeated.
+    pub(crate) fn has_reason(&self) -> bool {
+        self.has_reason
     }
 
     /// The given ticket as an option after a space; empty if there is none.
@@ -382,7 +393,7 @@ impl Program {
 /// A reason, quoted for a shell. One that would become another reason can't be repeated.
 fn repeatable(reason: &str) -> Option<String> {
     let is_kept = !reason.is_empty()
-        // It would be read as a flag.
+        // A leading `-` would be read as a flag.
         && !reason.starts_with('-')
         && escape(reason) == reason
         && is_quotable(reason);

@@ -5,7 +5,7 @@ use maintenance_lease::{Maintenance, NAMESPACE, NodeLease, NodeRow};
 use pod_safety::fencing::is_of_fencing;
 use pod_safety::node_health::Health;
 
-use super::hint_command::{NO_REASON, Program};
+use super::hint_command::{MANY, NO_REASON, Program};
 use super::holder::HoldingCommand;
 use super::refusal::running_command;
 use super::time::{clock, remaining};
@@ -53,13 +53,16 @@ pub(crate) fn all(
     let unhold = format!("unhold {node}");
     let mut commands: Vec<(&'static str, String)> = match (state, own) {
         _ if is_inside => Vec::new(),
-        // Nobody can change it. What keeps it is among its finalizers.
+        // Nobody can lock the node until the Lease is gone. Its finalizers show what blocks the deletion.
         _ if let Some(lease) = lease.filter(|lease| lease.is_deleting()) => {
             let command = format!("get lease {} -n {NAMESPACE} -o yaml", lease.node());
-            return vec![("See why its Lease is not gone", program.kubectl(command))];
+            return vec![(
+                "See what blocks the deletion of its Lease",
+                program.kubectl(command),
+            )];
         }
         _ if matches!(health, Some(Health::Restarted { .. })) => {
-            vec![("It was restarted, so", unfence)]
+            vec![("It has restarted: return it to service", unfence)]
         }
         _ if is_fenced => vec![("After its restart", unfence)],
         _ if is_unfinished => vec![
@@ -101,13 +104,13 @@ pub(crate) fn all(
     let running = holder.and_then(|holder| running_command(holder, locks.identity()));
     let is_own_with = matches!(running, Some((HoldingCommand::With, _))) && !is_inside;
     if is_own_with {
-        // It may still run, and its end releases the lock.
+        // The `with` may still be running. When it ends, it releases the lock.
         commands.retain(|(what, _)| *what != IF_NOBODY);
     }
     let commands = commands.into_iter();
     let commands = commands.map(|(what, command)| (what, program.run(command)));
     let own_with = is_own_with.then(|| {
-        let exit = "exit the command of your `with`".to_owned();
+        let exit = "if its command still runs, exit it".to_owned();
         ("Release it", exit)
     });
     let inside = is_inside.then(|| {
@@ -119,16 +122,25 @@ pub(crate) fn all(
         .collect()
 }
 
-/// The caller's holds of `nodes` are not released with other locks, because nobody named them.
+/// The caller's holds of `nodes` were not ended, and how to end them.
 pub(crate) fn own_holds_stay(nodes: &[String], program: &Program) -> String {
     let named = program.narrowed(nodes);
-    let unhold = program.run(format_args!("unhold {}", named.nodes("--mine")));
+    let dry_run = program.dry_run();
+    let unhold = program.run(format_args!("unhold {}{dry_run}", named.nodes(MANY)));
     match nodes {
         [node] => format!("your hold on node/{node} stays; to end it, run `{unhold}`"),
         _ => format!(
             "your holds on {} nodes stay; to end them, run `{unhold}`",
             nodes.len()
         ),
+    }
+}
+
+/// No node has a lock that `release --all` could end. `keeps_holds`: the caller's holds stay.
+pub(crate) fn nothing_to_release(keeps_holds: bool) -> &'static str {
+    match keeps_holds {
+        true => "nothing to release: no other node is locked",
+        false => "nothing to release: no node is locked",
     }
 }
 
@@ -171,13 +183,18 @@ pub(crate) fn next_step(
                 1 => ("A hold does not expire", "it"),
                 _ => ("Holds do not expire", "them"),
             };
-            // A hold of a fenced node may not end before.
+            // `unhold` refuses while the node is fenced.
             let unfence = match is_fenced {
-                true => format!("\n  {}", program.run(format_args!("unfence {node}"))),
-                false => String::new(),
+                true => {
+                    // It takes one node.
+                    let node = if done.len() == 1 { node } else { "NODE" };
+                    let unfence = program.run(format_args!("unfence {node}"));
+                    format!(", unfence first:\n  {unfence}")
+                }
+                false => ":".to_owned(),
             };
             Some(format!(
-                "{does}, and `kubectl drain` still evicts pods. To end {them}:{unfence}\n  {}",
+                "{does}, and `kubectl drain` still evicts pods. To end {them}{unfence}\n  {}",
                 program.run(format_args!("unhold {nodes}"))
             ))
         }

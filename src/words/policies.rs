@@ -290,7 +290,7 @@ fn advice(
         ),
         ("maint-hold-right", _) => missing_right::right("hold"),
         ("maint-unhold-right", _) => format!(
-            "to end your own hold, you need the right \"hold\" on leases; to end another's, ask the holder, or {}",
+            "to end your own hold, you need the right \"hold\" on leases; to end somebody else's, ask them to end it, or {}",
             missing_right::right("takeover")
         ),
         ("maint-untracked", _) => {

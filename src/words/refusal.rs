@@ -496,7 +496,7 @@ fn is_overlong(refused: &Refused, now: Now) -> bool {
 /// there is no new one.
 pub(super) fn possible_extension(most: Span, named: &Program, lease: Option<&NodeLease>) -> String {
     let hold = named.of_verb(Verb::Hold.name(), lease).same_command("");
-    let longer = format!("for longer, run `{hold}`");
+    let longer = format!("to keep it for longer, run `{hold}`");
     let possible = match most.to_duration().as_secs() {
         // Seconds are not worth a command.
         0..60 => return longer,

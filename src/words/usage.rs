@@ -8,6 +8,7 @@ pub(crate) const NODE_WITH_PODS: &str = "A Node with all its pods";
 /// The parts of the help of `--create-namespace` that do not fit all commands.
 pub(crate) const ON_A_TERMINAL: &str = " On a terminal,";
 pub(crate) const UNLESS_YES: &str = ", unless you add --yes";
+pub(crate) const WITH_YES: (&str, &str) = ("With --yes, or without", "Without");
 
 /// What the blocker `id` of a forced deletion means; `None` if there is no such blocker.
 pub(crate) fn blocker(id: &str) -> Option<&'static str> {

@@ -183,8 +183,8 @@ impl Verb {
 pub(crate) fn how_to_lock_others(nodes: usize) -> String {
     match nodes {
         0 => String::new(),
-        1 => "; to lock the other node, add --partial".to_owned(),
-        _ => format!("; to lock the other {nodes} nodes, add --partial"),
+        1 => "; add --partial to lock the node that was not refused".to_owned(),
+        _ => format!("; add --partial to lock the {nodes} nodes that were not refused"),
     }
 }
 

@@ -381,7 +381,7 @@ fn of_several_nodes_all_are_taken_or_none() {
         -- stderr
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
         hint: wait for it with `kubectl maint acquire worker-3 worker-1 worker-2 --wait`
-        none of the 3 nodes was acquired; to lock the other 2 nodes, add --partial
+        none of the 3 nodes was acquired; add --partial to lock the 2 nodes that were not refused
         -- exit code 3
         ");
         for node in [one, three] {
@@ -462,7 +462,7 @@ fn all_or_none_holds_for_who_may_not_list() {
                 -- stderr
                 error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
                 hint: wait for it with `kubectl maint acquire worker-1 worker-2 --wait`
-                neither node was acquired
+                neither node was acquired; add --partial to lock the node that was not refused
                 -- exit code 3
                 ");
             }
@@ -673,7 +673,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         -- stderr
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
         hint: wait for it by adding `--wait`
-        neither node was acquired; to lock the other node, add --partial
+        neither node was acquired; add --partial to lock the node that was not refused
         -- exit code 3
         "#);
         // Who waits already is not told to.
@@ -733,7 +733,7 @@ fn beside_an_own_lock_the_next_command_is_for_the_others() {
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
         hint: extend it with `kubectl maint renew worker-1`, or add --reentry to keep working under it
         hint: wait for it with `kubectl maint acquire worker-2 worker-3 --wait`
-        none of the 3 nodes was acquired; to lock the other node, add --partial
+        none of the 3 nodes was acquired; add --partial to lock the node that was not refused
         -- exit code 3
         ");
     });
@@ -789,7 +789,7 @@ fn many_nodes_of_one_holder_take_one_line() {
         error: cannot acquire node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         error: cannot acquire node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9 --wait`
-        none of the 9 nodes was acquired; to lock the other node, add --partial
+        none of the 9 nodes was acquired; add --partial to lock the node that was not refused
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["release"]).args(&nodes).run(), @r#"

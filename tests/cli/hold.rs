@@ -296,7 +296,8 @@ fn a_hold_that_stays_as_it_is_says_what_was_not_done() {
         $ kubectl maint acquire worker-1 --reentry -m new
         node/worker-1 already on hold by you
         -- stderr
-        Warning: your hold on node/worker-1 stays as it is: the new reason and ticket were not stored; to change it, use `hold`
+        Warning: you already have node/worker-1 on hold, and --reentry does not change a hold: -m has no effect
+        hint: change the hold with `kubectl maint hold worker-1 -m new`
         -- exit code 0
         ");
         let cordon = ["-m", "new", "--cordon"];
@@ -304,7 +305,8 @@ fn a_hold_that_stays_as_it_is_says_what_was_not_done() {
         $ kubectl maint acquire worker-1 --reentry -m new --cordon
         node/worker-1 already on hold by you
         -- stderr
-        error: your hold on node/worker-1 stays as it is: the new reason and ticket were not stored, and the node was not labeled or cordoned again; to change it, use `hold`
+        error: you already have node/worker-1 on hold, and --reentry does not change a hold: -m, --cordon have no effect
+        hint: change the hold with `kubectl maint hold worker-1 -m new --cordon`
         -- exit code 1
         ");
         cluster.maint(["unhold", &node]).succeeds();
@@ -313,7 +315,7 @@ fn a_hold_that_stays_as_it_is_says_what_was_not_done() {
 
 /// A hold outlives the command in which it was made.
 #[test]
-fn a_hold_of_the_name_of_a_command_is_a_hold() {
+fn a_hold_placed_inside_with_gets_the_hints_of_a_hold() {
     on_one("hold-of-with", |cluster| {
         let node = cluster.node("worker-1");
         let hold = cluster.maint(["hold", &node, "-m", "vendor"]);

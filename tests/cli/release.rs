@@ -492,7 +492,7 @@ fn all_nodes_take_a_confirmation() {
         assert_snapshot!(release(), @"
         $ kubectl maint release --all
         -- stderr
-        nothing to release: you (me) have no lock
+        nothing to release: no node is locked
         -- exit code 0
         ");
         cluster.maint(["acquire", &node]).holder(&me).succeeds();
@@ -502,7 +502,7 @@ fn all_nodes_take_a_confirmation() {
     });
 }
 
-/// Nobody named the nodes, and a hold may be for a week.
+/// Nobody named the nodes, and a hold may last for a week.
 #[test]
 fn holds_stay_unless_their_nodes_are_named() {
     in_memory("release-holds", |cluster| {
@@ -545,7 +545,7 @@ fn a_takeover_says_what_it_undoes() {
         -- stderr
         context [context], server [server], user [user]: 1 node
           node/worker-1 is locked by bob@laptop since [time] until [time]: "disk"
-            its end also undoes what it set on the node, such as a cordon
+            ending it also undoes what it set on the node, such as a cordon
         error: not confirmed: there is no terminal for a prompt
         hint: add --yes to confirm
         -- exit code 6

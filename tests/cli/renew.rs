@@ -30,11 +30,36 @@ fn ones_own_lease_is_extended_and_never_shortened() {
         $ kubectl maint renew worker-1 --duration 1m
         node/worker-1 not extended, because the lock already lasts longer: locked by alice@bastion until [time] (1h)
         -- stderr
-        hint: for longer, run `kubectl maint hold worker-1 -m firmware`
+        hint: to keep it for longer, run `kubectl maint hold worker-1 -m firmware`
         -- exit code 0
         ");
         let duration = cluster.lease_of(&node)["spec"]["leaseDurationSeconds"].as_u64();
         assert!(duration > Some(3500), "{duration:?}");
+    });
+}
+
+/// All of them are locked, although one lasts longer than was requested.
+#[test]
+fn a_lock_that_lasts_longer_is_acquired_again_by_reentry() {
+    in_memory("renew-reentry", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        let first = ["acquire", &nodes[0], "--duration", "1h"];
+        cluster.maint(first).succeeds();
+        let reentry = cluster.maint(["acquire", "--reentry"]).args(&nodes);
+        assert_snapshot!(reentry.run(), @"
+        $ kubectl maint acquire --reentry worker-1 worker-2
+        node/worker-1 not extended, because the lock already lasts longer: locked by alice@bastion until [time] (1h)
+        node/worker-2 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        hint: to keep it for longer, run `kubectl maint hold worker-1 -m WHY`
+        lease/worker-2 created
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1 worker-2
+          kubectl maint renew worker-1 worker-2
+          kubectl maint hold worker-1 worker-2 -m WHY
+        both nodes are locked
+        -- exit code 0
+        ");
     });
 }
 
@@ -118,7 +143,7 @@ fn time_is_added_to_what_is_left_up_to_an_hour_from_now() {
         node/worker-1 renewed by me until [time] (50m)
         -- stderr
         error: cannot renew node/worker-2: [length] left; with 20m more, the lock would last longer than 1h
-        hint: add at most 15m with `kubectl maint renew worker-2 --duration +15m`; for longer, run `kubectl maint hold worker-2 -m WHY`
+        hint: add at most 15m with `kubectl maint renew worker-2 --duration +15m`; to keep it for longer, run `kubectl maint hold worker-2 -m WHY`
         1 of 2 nodes renewed; not renewed: worker-2
         -- exit code 1
         ");

@@ -183,7 +183,7 @@ fn one_of_several_keeps_all_from_being_acquired() {
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
         hint: check what was left unfinished, then run `kubectl maint acquire worker-1 worker-2 --take-expired`
-        neither node was acquired; to lock the other node, add --partial
+        neither node was acquired; add --partial to lock the node that was not refused
         -- exit code 6
         "#);
         assert_eq!(holder_of(cluster, &free), None);

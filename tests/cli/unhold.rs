@@ -57,6 +57,7 @@ fn anothers_hold_takes_a_confirmation() {
         -- stderr
         context [context], server [server], user [user]: 1 node
           node/worker-1 is on hold by bob@laptop since [time], expected until [time]: "disk"
+            ending it also undoes what it set on the node, such as a cordon
         error: not confirmed: there is no terminal for a prompt
         hint: add --yes to confirm
         -- exit code 6
@@ -86,6 +87,7 @@ fn a_hold_made_by_hand_counts_fully() {
         -- stderr
         context [context], server [server], user [user]: 1 node
           node/worker-1 is on hold by kubeadm-ops
+            ending it also undoes what it set on the node, such as a cordon
         error: not confirmed: there is no terminal for a prompt
         hint: add --yes to confirm
         -- exit code 6

@@ -237,7 +237,7 @@ fn somebody_else_may_bring_it_back_after_a_confirmation() {
     ");
 }
 
-/// Who fenced the node counts, not who has its lock by now.
+/// It matters who fenced the node, not who has its lock now.
 #[test]
 fn a_fencing_without_its_hold_is_confirmed_too() {
     for (prefix, holder, code) in [
@@ -261,7 +261,7 @@ fn a_fencing_without_its_hold_is_confirmed_too() {
     }
 }
 
-/// Who works on the machine before it returns has a hold of their own, which unfencing leaves.
+/// If somebody took over the hold to work on the machine, `unfence` does not end it.
 #[test]
 fn the_hold_of_somebody_who_took_over_stays() {
     let (stage, node) = Stage::with_unreachable_node("board");
@@ -273,7 +273,7 @@ fn the_hold_of_somebody_who_took_over_stays() {
     -- stderr
     Warning: node/worker-1 is fenced: it is off or cut off, and stays out of service until you run `kubectl maint unfence worker-1`
     Warning: alice@bastion may still be working on node/worker-1: tell them that their hold has ended
-    A hold does not expire, and `kubectl drain` still evicts pods. To end it:
+    A hold does not expire, and `kubectl drain` still evicts pods. To end it, unfence first:
       kubectl maint unfence worker-1
       kubectl maint unhold worker-1
     -- exit code 0

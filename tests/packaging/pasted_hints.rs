@@ -11,7 +11,7 @@ use crate::namespace::shared_with_namespace;
 use crate::shells::path;
 use crate::support::{PLUGIN, run};
 
-/// Words that some shell would expand, split or end.
+/// Words with characters that are special in some shell.
 const WORDS: [&str; 20] = [
     "new kernel",
     "it's",
@@ -35,7 +35,7 @@ const WORDS: [&str; 20] = [
     "grün ✓ “quoted”",
 ];
 
-/// The shells, and how they read commands as if somebody typed them, without the files of a user.
+/// The shells, with the flags that make them interactive and skip the user's configuration.
 const SHELLS: [(&str, &[&str]); 4] = [
     ("sh", &["-i"]),
     ("bash", &["--noprofile", "--norc", "-i"]),
@@ -43,7 +43,7 @@ const SHELLS: [(&str, &[&str]); 4] = [
     ("fish", &["--no-config", "-i"]),
 ];
 
-/// The words that a `kubectl` gets from `command`, typed into `shell` in `directory`.
+/// The arguments that `kubectl` gets if `command` is typed into `shell` in `directory`.
 fn pasted(shell: &Path, arguments: &[&str], directory: &Path, command: &str) -> Vec<String> {
     let words = directory.join("words");
     fs::write(&words, "").expect("a file");
@@ -58,9 +58,9 @@ fn pasted(shell: &Path, arguments: &[&str], directory: &Path, command: &str) -> 
         .stderr(Stdio::null())
         .spawn()
         .expect("the shell starts");
-    let mut keyboard = session.stdin.take().expect("a pipe");
-    write!(keyboard, "{command}\nexit\n").expect("the shell reads");
-    drop(keyboard);
+    let mut input = session.stdin.take().expect("a pipe");
+    write!(input, "{command}\nexit\n").expect("the shell reads");
+    drop(input);
     session.wait().expect("the shell ends");
     let words = fs::read_to_string(words).expect("the words");
     words.lines().map(ToOwned::to_owned).collect()
@@ -79,8 +79,8 @@ fn words_of_a_pasted_hint_arrive_as_they_were_typed() {
         .env("KUBECONFIG", plane.admin_kubeconfig()));
     assert_eq!(bob.code, 0, "{bob:?}");
 
-    let here = tempfile::tempdir().expect("a directory");
-    let kubectl = here.path().join("kubectl");
+    let directory = tempfile::tempdir().expect("a directory");
+    let kubectl = directory.path().join("kubectl");
     fs::write(&kubectl, "#!/bin/sh\nprintf '%s\\n' \"$@\" >> words\n").expect("a script");
     executable(&kubectl);
     let shells: Vec<_> = SHELLS
@@ -89,7 +89,7 @@ fn words_of_a_pasted_hint_arrive_as_they_were_typed() {
         .collect();
 
     for word in WORDS {
-        let kubeconfig = here.path().join(word);
+        let kubeconfig = directory.path().join(word);
         fs::copy(plane.admin_kubeconfig(), &kubeconfig).expect("a kubeconfig");
         let kubeconfig = kubeconfig.to_str().expect("UTF-8");
         let refused = run(Command::new(PLUGIN)
@@ -105,10 +105,10 @@ fn words_of_a_pasted_hint_arrive_as_they_were_typed() {
         let mut expected = vec!["maint", "acquire", node, "-m", word, "--wait"];
         expected.extend(["--kubeconfig", kubeconfig, "--holder", &holder]);
         for (shell, arguments) in &shells {
-            let words = pasted(shell, arguments, here.path(), hint);
+            let words = pasted(shell, arguments, directory.path(), hint);
             assert_eq!(words, expected, "{hint} in {}", shell.display());
             assert!(
-                !here.path().join("ran").exists(),
+                !directory.path().join("ran").exists(),
                 "{hint} in {}",
                 shell.display()
             );

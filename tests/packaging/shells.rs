@@ -19,7 +19,7 @@ pub(crate) fn path(shell: &str) -> Option<PathBuf> {
     let variable = format!("TESTS_WITHOUT_{}", shell.to_uppercase());
     assert!(
         found.is_some() || std::env::var_os(&variable).is_some(),
-        "{shell} is not installed; with {variable}=1 what it does with completion and hints is not tested"
+        "{shell} is not installed; set {variable}=1 to skip its completion and pasted-hint tests"
     );
     found
 }

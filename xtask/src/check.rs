@@ -31,7 +31,7 @@ impl Arguments {
         step(
             "tests without a real API server, and other platforms",
             || {
-                // The tests mostly wait, and leave time for a compiler.
+                // The tests mostly wait, so the compiler can run at the same time.
                 thread::scope(|scope| {
                     let platforms = scope.spawn(|| platforms::Arguments {}.run());
                     let tested = run(tests().args(["--", "--quiet"]));
@@ -88,7 +88,7 @@ fn tests() -> Command {
         tests.args(["--test", binary]);
     }
     tests.env(control_plane::WITHOUT_KUBERNETES, "1");
-    // More of them than there may be cores.
+    // The tests mostly wait, so run more threads than there may be cores.
     tests.env("RUST_TEST_THREADS", "8");
     tests.envs(Requirement::missing().map(|requirement| (requirement.variable, "1")));
     tests

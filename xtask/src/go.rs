@@ -227,7 +227,7 @@ impl Module {
                 "-v",
                 "-mod=readonly",
                 "-trimpath",
-                // They are stripped anyway. Without it, the compiler takes a tenth less time.
+                // The programs are stripped anyway. Without debug information, they compile 10% faster.
                 "-gcflags=all=-dwarf=false",
                 "-buildvcs=false",
             ])

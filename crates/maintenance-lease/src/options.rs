@@ -106,7 +106,7 @@ pub struct Acquire {
     pub(crate) reentry: bool,
     pub(crate) free_only: bool,
     pub(crate) unfinished: Unfinished,
-    /// A lock that the caller has already keeps its reason, ticket and purpose.
+    /// A lock that the caller already has keeps its reason, ticket and purpose.
     pub(crate) keeps_details: bool,
 }
 
@@ -274,7 +274,7 @@ pub struct Hold {
     pub(crate) until: Option<DateTime<Utc>>,
     pub(crate) purpose: Option<String>,
     pub(crate) unfinished: Unfinished,
-    /// A hold that the caller has already keeps its reason, ticket and end.
+    /// A hold that the caller already has keeps its reason, ticket, purpose and expected end.
     pub(crate) keeps_details: bool,
 }
 

@@ -397,7 +397,6 @@ impl Run<'_> {
     }
 }
 
-/// Whether something in it must be confirmed.
 /// The namespaces and names of the pods that were not deleted yet.
 fn undeleted(reports: &[Report]) -> Vec<(&str, &str)> {
     let is_undeleted = |report: &&Report| {
@@ -414,6 +413,7 @@ fn undeleted(reports: &[Report]) -> Vec<(&str, &str)> {
     pods.collect()
 }
 
+/// Whether something in it must be confirmed.
 fn needs_consent(report: &Report) -> bool {
     report
         .checks

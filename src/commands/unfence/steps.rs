@@ -76,6 +76,9 @@ impl UnfenceRun<'_> {
                 // Everything was read before the operator answered, so it may be outdated.
                 let observed = target.observed().await?;
                 self.expect(meant.as_ref(), &observed)?;
+                if self.hold.is_none() && self.evidence(&observed).is_fenced() {
+                    self.check_lock(&observed)?;
+                }
                 observed
             }
             false => observed,
@@ -99,7 +102,7 @@ impl UnfenceRun<'_> {
         self.expect(meant.as_ref(), &observed)?;
         let observed = self.clear(observed).await?;
         self.report(&(fencing::unfenced(&target.node) + target.suffix()));
-        // Of somebody who took over the hold of the fencing, and is still at work.
+        // The caller may have taken over the hold of the fencing, and may still be working on the node.
         let lease = observed.lease.as_ref().filter(|_| self.hold.is_none());
         if lease.is_some_and(|lease| lease.is_hold() && target.locks().is_own(lease)) {
             let stays = own_holds_stay(std::slice::from_ref(&target.node), target.program());

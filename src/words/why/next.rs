@@ -57,9 +57,9 @@ pub(crate) fn steps(subject: &Object, found: &Diagnosis, program: &Program) -> V
         };
         matches!(health, Health::Unreachable { .. })
     };
-    let on_dead_node = found.reasons.iter().any(is_unreachable);
+    let on_unreachable_node = found.reasons.iter().any(is_unreachable);
     for reason in &found.reasons {
-        commands.of(reason, found.state, on_dead_node);
+        commands.of(reason, found.state, on_unreachable_node);
     }
     if found.reasons.is_empty() && found.state == State::Pending {
         commands.describe();
@@ -239,10 +239,10 @@ impl Commands<'_> {
         }
     }
 
-    fn of(&mut self, reason: &Reason, state: State, on_dead_node: bool) {
+    fn of(&mut self, reason: &Reason, state: State, on_unreachable_node: bool) {
         match reason {
-            Reason::Grace { .. } if !on_dead_node => self.wait(),
-            // Nobody waits for a kubelet that cannot end it.
+            Reason::Grace { .. } if !on_unreachable_node => self.wait(),
+            // The kubelet is unreachable, so waiting does not help.
             Reason::Grace { .. } => {}
             Reason::Node { name, health } => self.node(name, health, state),
             Reason::Containers { node, .. } | Reason::Unmount { node, .. } => {

@@ -157,13 +157,13 @@ fn a_release_that_gets_no_answer_after_a_timeout_is_an_error() {
 }
 
 /// The annotations of a node's Lease.
-fn notes(cluster: &Cluster, node: &str) -> Value {
+fn annotations(cluster: &Cluster, node: &str) -> Value {
     cluster.lease_of(node)["metadata"]["annotations"].clone()
 }
 
-/// What the caller wrote about their lock or hold is not lost with the wait for another.
+/// If the wait for another node fails, an earlier lock or hold keeps its reason and ticket.
 #[test]
-fn earlier_locks_stay_as_found() {
+fn earlier_locks_keep_their_details_if_a_wait_times_out() {
     on_one("turn-found", |cluster| {
         let first = free(cluster, "worker-1");
         let second = held_by_bob(cluster, "worker-2");
@@ -173,13 +173,13 @@ fn earlier_locks_stay_as_found() {
         ] {
             let words = before.split(' ').chain([&*first]);
             cluster.maint(words).succeeds();
-            let found = notes(cluster, &first);
+            let found = annotations(cluster, &first);
             assert_eq!(found["kubectl-maint.dev/reason"], "disk");
             assert_eq!(found["kubectl-maint.dev/ticket"], "T-1");
             let words = verb.split(' ').chain(["--wait", "--timeout", "4s"]);
             let run = cluster.maint(words).args([&first, &second]).run();
             assert_eq!(run.code, 4, "{run}");
-            assert_eq!(notes(cluster, &first), found, "{verb}");
+            assert_eq!(annotations(cluster, &first), found, "{verb}");
             cluster.maint(["release", &first]).succeeds();
         }
     });
@@ -199,7 +199,7 @@ fn the_new_reason_of_an_earlier_lock_is_written_once_all_are_locked() {
             let run = cluster.maint(verb.split(' ')).args([&first, &second]);
             run.succeeds();
             for node in [&first, &second] {
-                let reason = notes(cluster, node)["kubectl-maint.dev/reason"].clone();
+                let reason = annotations(cluster, node)["kubectl-maint.dev/reason"].clone();
                 assert_eq!(reason, "new", "{verb}");
                 cluster.maint(["release", node]).succeeds();
             }

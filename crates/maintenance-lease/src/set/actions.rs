@@ -13,7 +13,7 @@ use super::parallel::{CONFLICT_TIMEOUT, GRACE_AFTER_INTERRUPT, Interrupt, run_pa
 use crate::bugs::{self, Bug};
 use crate::cluster::change::DryRun;
 use crate::cluster::error::ApiError;
-use crate::cluster::reads::NodeLookup;
+use crate::cluster::reads::{NodeAndLease, NodeLookup};
 use crate::maintenance::Maintenance;
 use crate::outcome::{Change, Done, Error, Refused};
 use crate::protocol::{BootInstant, Instant, Refusal, SKEW_BUDGET};
@@ -24,10 +24,10 @@ type Failed = BTreeMap<usize, SetError>;
 /// A set being locked. `I` completes to interrupt it, `P` is called with its progress.
 pub(super) struct Driver<'a, I, P> {
     pub(super) locks: &'a Maintenance,
-    /// How to lock them. A set that may fail after a long wait writes about locks that the caller had before only once all are
-    /// held.
+    /// How to lock the nodes. If this may wait, earlier locks of the caller keep their reasons and tickets until all nodes are
+    /// locked.
     pub(super) options: &'a SetOptions,
-    /// What is written in the end, if that is more.
+    /// What to write to earlier locks once all nodes are locked.
     deferred: Option<&'a SetOptions>,
     pub(super) manner: OnConflict,
     pub(super) targets: Vec<Target>,
@@ -299,20 +299,32 @@ where
         let ends = env.boot().plus(self.options.longest_wait().into());
         loop {
             let due = self.due(checks_all);
-            if due.is_empty() {
-                return self.write_deferred().await;
-            }
+            let deferred = self.deferred.filter(|_| due.is_empty());
+            let earlier = match deferred {
+                Some(_) => self.earlier_locks(),
+                None if due.is_empty() => return Event::Checked,
+                None => BTreeMap::new(),
+            };
             let left = ends.since(env.boot()).to_duration();
+            let work = async {
+                match deferred {
+                    Some(options) => self.write_deferred(options, &earlier).await,
+                    None => self.confirm_locks(&due).await,
+                }
+            };
             let is_checked = tokio::select! {
                 biased;
                 () = env.sleep(left) => false,
-                () = self.confirm_locks(&due) => true,
+                () = work => true,
             };
             if !is_checked {
                 let length = self.options.longest_wait();
-                for at in self.due(checks_all).into_keys() {
+                for at in self.due(checks_all).into_keys().chain(earlier.into_keys()) {
                     self.failed.entry(at).or_insert(SetError::TooSlow(length));
                 }
+            }
+            if deferred.is_some() {
+                self.deferred = None;
             }
             let is_partial = self.manner == OnConflict::Partial;
             if self.interrupt.is_interrupted() || !(is_partial || self.failed.is_empty()) {
@@ -327,49 +339,46 @@ where
         }
     }
 
-    /// Writes the new reasons, tickets and ends of locks that the caller had before.
-    async fn write_deferred(&mut self) -> Event {
-        let (locks, taken, failed) = (self.locks, &mut self.taken, &mut self.failed);
-        let Some(options) = self.deferred.take() else {
-            return Event::Checked;
-        };
-        let mut before = BTreeMap::new();
-        for (&at, lock) in &mut taken.places {
+    /// The locks that the caller had before.
+    fn earlier_locks(&mut self) -> BTreeMap<usize, Change> {
+        let mut earlier = BTreeMap::new();
+        for (&at, lock) in &mut self.taken.places {
             if lock.change.done == Done::Renewed {
                 lock.settle();
-                before.insert(at, lock.change.clone());
+                earlier.insert(at, lock.change.clone());
             }
         }
-        let mut cut = Vec::new();
+        earlier
+    }
+
+    /// Writes the new reasons, tickets and ends of `earlier` locks.
+    async fn write_deferred(&mut self, options: &SetOptions, earlier: &BTreeMap<usize, Change>) {
+        let locks = self.locks;
+        let (taken, failed) = (&mut self.taken, &mut self.failed);
+        let mut interrupted = Vec::new();
         run_parallel(
-            before.keys().copied(),
+            earlier.keys().copied(),
             self.options.parallel,
             false,
             &mut self.interrupt,
-            |at| {
-                let node = &before[&at].node;
-                async move {
-                    locks
-                        .carry_out(node, options.plan(locks, node)?, None)
-                        .await
-                }
-            },
+            |at| rewrite(locks, options, &earlier[&at]),
             |at, result| {
                 match result {
                     Some(Ok(change)) => taken.insert(at, change),
+                    // It belongs to somebody else now: do not release it.
+                    Some(Err(Error::Refused(refused))) => {
+                        taken.places.remove(&at);
+                        failed.insert(at, Error::Lost(Arc::new((*refused).into())).into());
+                    }
                     Some(Err(error)) => drop(failed.insert(at, error.into())),
-                    None => cut.push(at),
+                    None => interrupted.push(at),
                 }
-                true
+                failed.is_empty()
             },
         )
         .await;
-        for at in cut {
+        for at in interrupted {
             self.failed.insert(at, self.interrupted(at));
-        }
-        match self.interrupt.is_interrupted() || !self.failed.is_empty() {
-            true => Event::Stopped,
-            false => Event::Checked,
         }
     }
 
@@ -430,6 +439,35 @@ where
     pub(super) fn may_land(&self, at: usize) -> bool {
         self.locks.has_open_write(&self.targets[at].node)
     }
+}
+
+/// Writes what `options` say about the lock in `earlier`, which the caller had before.
+async fn rewrite(
+    locks: &Maintenance,
+    options: &SetOptions,
+    earlier: &Change,
+) -> Result<Change, Error> {
+    let node = &earlier.node;
+    let seen = NodeAndLease::without_row(node, earlier.lease.clone());
+    let plan = options.plan(locks, node)?;
+    let change = locks.carry_out(node, plan, Some(seen)).await?;
+    if change.lock_id() != earlier.lock_id() {
+        // It was lost just before, so this began another one.
+        locks.release_acquired(&change).await?;
+        return Err(Error::Refused(Box::new(Refused {
+            subject: locks.repository().subject(),
+            node: node.clone(),
+            refusal: Refusal::NotHeld,
+            lease: change.before,
+            state: change.state_before,
+        })));
+    }
+    Ok(Change {
+        lease: change.lease,
+        deadline: change.deadline,
+        suspected_pauses: change.suspected_pauses,
+        ..earlier.clone()
+    })
 }
 
 /// How many were refused or failed by themselves.

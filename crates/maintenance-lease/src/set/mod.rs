@@ -30,9 +30,9 @@ impl Maintenance {
     /// Locks several nodes and reports what became of each.
     ///
     /// All are locked or none, unless [partial](SetOptions::partial): if one is refused or lost, the
-    /// time limit passes or `interrupt` completes, this releases what it acquired, and only that. Locks
-    /// that the caller had before keep their reasons and tickets, but may expire later. A lock that became a hold stays on
-    /// hold.
+    /// time limit passes or `interrupt` completes, this releases what it acquired, and only that. A lock
+    /// that became a hold stays on hold. If a call that waits fails, locks that the caller had before keep their reasons,
+    /// tickets and expected ends, but may expire later than before.
     ///
     /// Nodes are locked in name order, which prevents deadlocks between callers whose sets overlap: one
     /// of them always continues.

@@ -55,7 +55,7 @@ pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result
     Ok(())
 }
 
-/// What the API server needs for a hand-over, on open connections: a write, its watch event, and the write that follows.
+/// How long the API server needs for a hand-over, on open connections: a write, its watch event, and the write that follows.
 async fn bare_hand_overs(server: &Server, node: &str, count: usize) -> Result<Vec<Duration>> {
     let (holder, waiter) = (server.client()?, server.client()?);
     let leases = Api::<Lease>::namespaced(waiter.clone(), NAMESPACE);
@@ -65,7 +65,7 @@ async fn bare_hand_overs(server: &Server, node: &str, count: usize) -> Result<Ve
     let mut times = Vec::new();
     for round in (0..).step_by(2).take(count) {
         let (holder, release) = (holder.clone(), patch(node, round)?);
-        // As above: a server that was idle is slower.
+        // Wait as `measure` does, because an idle server answers more slowly.
         tokio::time::sleep(SETTLED).await;
         let begun = Instant::now();
         let released = tokio::spawn(async move { holder.request_text(release).await });
