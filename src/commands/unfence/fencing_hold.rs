@@ -20,10 +20,11 @@ impl UnfenceRun<'_> {
         (is_recorded || is_of_fencing(lease, self.target.now())).then_some(lease)
     }
 
-    /// Refuses if somebody else holds the lock.
+    /// Refuses if the node is fenced without a hold of its fencing, and somebody else holds the lock.
     pub(super) fn check_lock(&self, observed: &Observed) -> Result<(), Failure> {
         let target = self.target;
-        if target.lock(observed.lease.as_ref()) == Lock::Callers {
+        let is_open = self.hold.is_none() && self.evidence(observed).is_fenced();
+        if !is_open || target.lock(observed.lease.as_ref()) == Lock::Callers {
             return Ok(());
         }
         let seen = maintenance_lease::NodeAndLease {

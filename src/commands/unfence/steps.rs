@@ -54,9 +54,7 @@ impl UnfenceRun<'_> {
         // What it does would not be undone, and may not be recorded yet.
         self.hook.check_alone(&observed)?;
         self.hold = self.hold_of_fencing(&observed).cloned();
-        if self.hold.is_none() && self.evidence(&observed).is_fenced() {
-            self.check_lock(&observed)?;
-        }
+        self.check_lock(&observed)?;
         if !self.evidence(&observed).is_fenced() {
             // An earlier run ended before its last step.
             match &self.hold {
@@ -76,9 +74,7 @@ impl UnfenceRun<'_> {
                 // Everything was read before the operator answered, so it may be outdated.
                 let observed = target.observed().await?;
                 self.expect(meant.as_ref(), &observed)?;
-                if self.hold.is_none() && self.evidence(&observed).is_fenced() {
-                    self.check_lock(&observed)?;
-                }
+                self.check_lock(&observed)?;
                 observed
             }
             false => observed,
@@ -321,7 +317,7 @@ impl UnfenceRun<'_> {
             .may_unfence(self.target.now(), accepts)
     }
 
-    fn evidence(&self, observed: &Observed) -> unfencing::UnfenceEvidence {
+    pub(super) fn evidence(&self, observed: &Observed) -> unfencing::UnfenceEvidence {
         let evidence = &observed.evidence;
         unfencing::UnfenceEvidence {
             state: evidence.state.clone(),

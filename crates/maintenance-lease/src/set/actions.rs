@@ -299,17 +299,28 @@ where
         let ends = env.boot().plus(self.options.longest_wait().into());
         loop {
             let due = self.due(checks_all);
-            let deferred = self.deferred.filter(|_| due.is_empty());
-            let earlier = match deferred {
+            // What is deferred is written once all others are checked, and then they are checked again.
+            let deferred = match due.is_empty() {
+                true => self.deferred.take(),
+                false => None,
+            };
+            let changes = match deferred {
                 Some(_) => self.earlier_locks(),
                 None if due.is_empty() => return Event::Checked,
-                None => BTreeMap::new(),
+                None => due,
             };
             let left = ends.since(env.boot()).to_duration();
+            let locks = self.locks;
             let work = async {
                 match deferred {
-                    Some(options) => self.write_deferred(options, &earlier).await,
-                    None => self.confirm_locks(&due).await,
+                    Some(options) => {
+                        let rewrite = |earlier| rewrite(locks, options, earlier);
+                        self.confirm_locks(&changes, false, rewrite).await;
+                    }
+                    None => {
+                        let verify = |change| verify_lock(locks, change);
+                        self.confirm_locks(&changes, true, verify).await;
+                    }
                 }
             };
             let is_checked = tokio::select! {
@@ -319,12 +330,10 @@ where
             };
             if !is_checked {
                 let length = self.options.longest_wait();
-                for at in self.due(checks_all).into_keys().chain(earlier.into_keys()) {
+                let unwritten = changes.into_keys().filter(|_| deferred.is_some());
+                for at in self.due(checks_all).into_keys().chain(unwritten) {
                     self.failed.entry(at).or_insert(SetError::TooSlow(length));
                 }
-            }
-            if deferred.is_some() {
-                self.deferred = None;
             }
             let is_partial = self.manner == OnConflict::Partial;
             if self.interrupt.is_interrupted() || !(is_partial || self.failed.is_empty()) {
@@ -351,37 +360,6 @@ where
         earlier
     }
 
-    /// Writes the new reasons, tickets and ends of `earlier` locks.
-    async fn write_deferred(&mut self, options: &SetOptions, earlier: &BTreeMap<usize, Change>) {
-        let locks = self.locks;
-        let (taken, failed) = (&mut self.taken, &mut self.failed);
-        let mut interrupted = Vec::new();
-        run_parallel(
-            earlier.keys().copied(),
-            self.options.parallel,
-            false,
-            &mut self.interrupt,
-            |at| rewrite(locks, options, &earlier[&at]),
-            |at, result| {
-                match result {
-                    Some(Ok(change)) => taken.insert(at, change),
-                    // It belongs to somebody else now: do not release it.
-                    Some(Err(Error::Refused(refused))) => {
-                        taken.places.remove(&at);
-                        failed.insert(at, Error::Lost(Arc::new((*refused).into())).into());
-                    }
-                    Some(Err(error)) => drop(failed.insert(at, error.into())),
-                    None => interrupted.push(at),
-                }
-                failed.is_empty()
-            },
-        )
-        .await;
-        for at in interrupted {
-            self.failed.insert(at, self.interrupted(at));
-        }
-    }
-
     /// The locks to check: all, or those with little time left or in doubt.
     fn due(&mut self, all: bool) -> BTreeMap<usize, Change> {
         let (now, suspected_pauses) = (
@@ -399,16 +377,23 @@ where
         due
     }
 
-    async fn confirm_locks(&mut self, due: &BTreeMap<usize, Change>) {
-        let locks = self.locks;
+    /// Makes sure of these locks by `work`, in parallel. After a failure, it begins more only if it `goes_on`.
+    async fn confirm_locks<'c, F>(
+        &mut self,
+        changes: &'c BTreeMap<usize, Change>,
+        goes_on: bool,
+        work: impl Fn(&'c Change) -> F,
+    ) where
+        F: Future<Output = Result<Change, Error>>,
+    {
         let (taken, failed) = (&mut self.taken, &mut self.failed);
         let mut cut = Vec::new();
         run_parallel(
-            due.keys().copied(),
+            changes.keys().copied(),
             self.options.parallel,
             false,
             &mut self.interrupt,
-            |at| verify_lock(locks, &due[&at]),
+            |at| work(&changes[&at]),
             |at, result| {
                 match result {
                     Some(Ok(change)) => taken.insert(at, change),
@@ -420,7 +405,7 @@ where
                     Some(Err(error)) => drop(failed.insert(at, error.into())),
                     None => cut.push(at),
                 }
-                true
+                goes_on || failed.is_empty()
             },
         )
         .await;
