@@ -99,9 +99,10 @@ impl Locking<'_> {
         let options = self.args.protect.acquire(self.options());
         let options = options.reentry(true).free_only(true);
         let (own, options) = (self.own, &options);
+        // What was read before may be hours old: the other nodes were locked meanwhile.
         let enter = |target: Target| async move {
-            let Target { node, seen } = target;
-            Ok(own.try_acquire_seen(&node, options, seen).await?)
+            let node = target.node;
+            Ok(own.try_acquire(&node, options).await?)
         };
         results.interrupted = in_order(
             found,

@@ -54,6 +54,29 @@ fn ones_own_lock_is_refused_and_says_how_to_go_on() {
     });
 }
 
+/// The hold is read again after the wait for the other node.
+#[test]
+fn a_hold_that_ended_during_the_wait_is_not_entered() {
+    on_both("with-hold-ended", |cluster| {
+        let (held, other) = (cluster.node("worker-1"), cluster.node("worker-2"));
+        let bob = |words: &[&str]| cluster.maint(words).holder("bob@laptop").succeeds();
+        cluster.maint(["hold", &held, "-m", "bad DIMM"]).succeeds();
+        bob(&["acquire", &other]);
+        let line = ["with", &held, &other, "--reentry", "--wait"];
+        let with = cluster.maint(line).args(["--", "echo", "ran"]);
+        let waiting = with.until_it_says("waiting for node/");
+        cluster.maint(["unhold", &held]).succeeds();
+        let carol = cluster.maint(["acquire", &held]).holder("carol@desk");
+        carol.succeeds();
+        bob(&["release", &other]);
+        let run = waiting.ends();
+        assert_eq!((run.code, &run.stdout[..]), (3, ""), "{run}");
+        let refused = format!("node/{held}: locked by carol@desk ");
+        assert!(run.stderr.contains(&refused), "{run}");
+        assert_eq!(holder_of(cluster, &other), None);
+    });
+}
+
 /// The Lease's holder and mark.
 fn acquisition(cluster: &Cluster, node: &str) -> (String, String) {
     let lease = cluster.lease_of(node);

@@ -205,6 +205,8 @@ pub(crate) struct Running {
     clock_refusals: u32,
     /// A policy refused the API user of the write, and the server was asked for the correct one.
     is_user_asked: bool,
+    /// A write got no answer, or one that does not say whether it was carried out.
+    is_lost: bool,
     /// The time limit has passed, and the Lease was read again to see whether a refused write took effect.
     last_look: bool,
     /// The last write, unless it is known to have ended, and the version that it is based on.
@@ -233,6 +235,7 @@ impl Running {
             tries: 0,
             clock_refusals: 0,
             is_user_asked: false,
+            is_lost: false,
             last_look: false,
             open_write: None,
         }
@@ -344,8 +347,17 @@ impl Running {
                 Step::Send(_) if self.is_too_slow() => {
                     return Err(self.unknown(ApiError::TimedOut(self.waited())));
                 }
+                // The waiter decides about the Lease that is there instead of an earlier write.
+                Step::Send(_) if self.task.once && self.is_lost && !self.steps.is_unknown() => {
+                    self.steps.declined();
+                    return Ok(None);
+                }
                 Step::Send(attempt) => {
-                    self.prepare(&attempt).await?;
+                    // To refuse a copy would be wrong: the first may still take effect.
+                    if !self.steps.is_copy() {
+                        self.check(&attempt).await?;
+                    }
+                    self.prepare(&attempt);
                     if self.task.dry_run == DryRun::Client {
                         self.check_namespace(&attempt).await?;
                         return Ok(Some(self.predict(&attempt)));
@@ -387,6 +399,7 @@ impl Running {
         if error.is_throttled() {
             *wait = (*wait).max(error.retry_after());
             // The next read shows if a proxy repeated a write that took effect.
+            self.is_lost = true;
             return AfterFailure::Retry;
         }
         if error.policy_code() == Some("maint-user") && !self.is_user_asked {
@@ -406,6 +419,7 @@ impl Running {
             return AfterFailure::Retry;
         }
         if error.leaves_writes_unknown() {
+            self.is_lost = true;
             self.steps.unanswered();
             return AfterFailure::Retry;
         }
@@ -497,8 +511,8 @@ impl Running {
         reduced
     }
 
-    /// Prepares what a write needs besides its fields.
-    async fn prepare(&mut self, attempt: &Attempt) -> Result<(), Error> {
+    /// Checks what the steps do not know: the Node, the purpose of the caller's lock, and whether the last holder finished.
+    async fn check(&mut self, attempt: &Attempt) -> Result<(), Error> {
         let on = self.lease.as_ref().map(|lease| lease.uid.clone());
         if self.task.needs_node()
             && !self.steps.has_landed()
@@ -520,8 +534,6 @@ impl Running {
         {
             return Err(self.refused(Refusal::OwnHold));
         }
-        self.task.extras.user = self.api.user();
-        self.task.extras.keeps_history = self.api.repository.locks_nodes();
         if matches!(attempt.write, Write::Acquire { .. }) && !self.steps.has_landed() {
             let seen = NodeAndLease {
                 node: self.task.node.clone(),
@@ -530,6 +542,13 @@ impl Running {
             };
             self.api.check_finished(&seen, &self.task.unfinished)?;
         }
+        Ok(())
+    }
+
+    /// Prepares what a write needs besides its fields.
+    fn prepare(&mut self, attempt: &Attempt) {
+        self.task.extras.user = self.api.user();
+        self.task.extras.keeps_history = self.api.repository.locks_nodes();
         if !self.steps.has_landed() {
             self.before.clone_from(&self.lease);
             self.decided = Some(self.now);
@@ -543,7 +562,6 @@ impl Running {
             let was_held = state(attempt.on.as_ref(), self.now).is_locked();
             open_write.acquires(self.task.names.name(nonce), was_held);
         }
-        Ok(())
     }
 
     async fn send(&mut self, attempt: &Attempt) -> Result<NodeLease, ApiError> {
@@ -580,9 +598,10 @@ impl Running {
             }
         };
         pin_mut!(request, paused);
-        match select(request, paused).await {
-            Either::Left((answer, _)) => answer,
-            Either::Right(_) => Err(ApiError::Paused),
+        // A pause that was noticed since the decision keeps the request from being sent.
+        match select(paused, request).await {
+            Either::Left(_) => Err(ApiError::Paused),
+            Either::Right((answer, _)) => answer,
         }
     }
 

@@ -130,10 +130,16 @@ impl WriteLoop {
         self.sent.map(|copies| copies.last)
     }
 
+    /// Whether the write that is to be sent is a copy of one that may still take effect.
+    #[must_use]
+    pub fn is_copy(&self) -> bool {
+        self.sent.is_some_and(|copies| copies.unknown)
+    }
+
     /// Whether a write may have been carried out, or still may be.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
-        self.unreported.is_some() || self.sent.is_some_and(|copies| copies.unknown)
+        self.unreported.is_some() || self.is_copy()
     }
 
     /// Whether there is, or may still be, a lock that the caller does not know about.

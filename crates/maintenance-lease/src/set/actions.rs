@@ -434,10 +434,12 @@ async fn rewrite(
 ) -> Result<Change, Error> {
     let node = &earlier.node;
     let seen = NodeAndLease::without_row(node, earlier.lease.clone());
-    let plan = options.plan(locks, node)?;
+    let mut plan = options.plan(locks, node)?;
+    let lease = earlier.lease.as_ref();
+    plan.named_acquisition = lease.and_then(|lease| lease.reduced(&mut plan.names).acquisition());
     let change = locks.carry_out(node, plan, Some(seen)).await?;
     if change.lock_id() != earlier.lock_id() {
-        // It was lost just before, so this began another one.
+        // It ended just before, so this began another one.
         locks.release_acquired(&change).await?;
         return Err(Error::Refused(Box::new(Refused {
             subject: locks.repository().subject(),

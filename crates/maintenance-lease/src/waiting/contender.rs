@@ -17,13 +17,17 @@ use crate::maintenance::verbs::Plan;
 use crate::options::{InvalidOption, Unfinished};
 use crate::outcome::{Change, Error, Refused};
 use crate::protocol::{
-    BootInstant, Clocks, Expiry, Lease, Names, Refusal, Waiter, WaiterAction, WriteOutcome, state,
-    takeover,
+    BootInstant, Clocks, Expiry, Lease, Names, Refusal, Span, Waiter, WaiterAction, WriteOutcome,
+    state, takeover,
 };
 
 /// The clocks are checked at least this often, because timers stop while a machine sleeps and the boot clock
 /// does not.
 const LONGEST_NAP: Duration = Duration::from_secs(30);
+
+/// A Node that was read longer ago may have been replaced or marked for deletion: it is read again before the lock is
+/// acquired. Shorter waits do without, so a release hands over by one write.
+const OLDEST_NODE: Span = Span::seconds(30);
 
 /// One contender for one node's lock.
 pub(super) struct Contender<'a> {
@@ -34,7 +38,9 @@ pub(super) struct Contender<'a> {
     seen: NodeAndLease,
     /// The Lease may belong to another Node by now: both are read before the next attempt.
     stale: bool,
-    /// Time has passed since the Node was read.
+    /// When both were last read.
+    read_at: BootInstant,
+    /// Time has passed since then.
     waited: bool,
     /// How many pauses of the machine had been suspected when both were last read.
     suspected_pauses: u64,
@@ -70,6 +76,7 @@ impl<'a> Contender<'a> {
             waiter,
             seen: NodeAndLease::without_row(node, None),
             stale: false,
+            read_at: maintenance.api.env.boot(),
             waited: false,
             suspected_pauses: maintenance.api.time.suspected_pauses(),
             follower: maintenance.follow([node]),
@@ -144,22 +151,31 @@ impl<'a> Contender<'a> {
         }
         // A state that was seen before a pause may be outdated after it.
         let was_paused = self.suspected_pauses != self.maintenance.api.time.suspected_pauses();
-        match self.stale || was_paused || self.depends_on_node() {
+        match self.stale || was_paused || (self.waited && self.needs_read(clocks.boot)) {
             true => WaiterAction::Read,
             false => WaiterAction::Try,
         }
     }
 
-    /// Whether the state of the Node, which may have changed since, decides about an expired lease.
-    fn depends_on_node(&self) -> bool {
+    /// Whether an attempt depends on more than the version of the Lease that it is a write on.
+    fn needs_read(&self, boot: BootInstant) -> bool {
         let unfinished = match self.goal {
             Goal::Acquire(options) => &options.unfinished,
             Goal::Hold(options) => &options.unfinished,
             Goal::Elect(_) => return false,
         };
-        let lease = self.seen.lease.as_ref();
-        let has_holder = lease.is_some_and(|lease| lease.holder().is_some());
-        self.waited && has_holder && matches!(unfinished, Unfinished::Only(_))
+        let node = self.seen.row.row().map(|row| row.uid.as_str());
+        let is_old = node.is_some() && boot.since(self.read_at) > OLDEST_NODE;
+        let Some(lease) = &self.seen.lease else {
+            return is_old;
+        };
+        let has_holder = lease.holder().is_some();
+        // The attempt would write the Node that was read as the Lease's owner.
+        let corrects_owner = node.is_some() && node != lease.node_uid().as_deref();
+        // The state of the Node decides about an expired lease.
+        let may_be_unfinished = has_holder && matches!(unfinished, Unfinished::Only(_));
+        // Nothing is written under the caller's own hold.
+        is_old || corrects_owner || may_be_unfinished || lease.is_hold()
     }
 
     /// A read shows the current Lease and Node. The watch continues from there: a silent or cut watch is not
@@ -167,6 +183,7 @@ impl<'a> Contender<'a> {
     pub(super) fn read(&mut self, seen: NodeAndLease) -> Result<(), Error> {
         self.failures = 0;
         self.stale = false;
+        self.read_at = self.boot();
         self.waited = false;
         self.follower.resume_after(&seen.lease);
         self.seen = seen;

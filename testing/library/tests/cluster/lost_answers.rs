@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::on_both_servers;
 use crate::support::{
-    Cluster, Fate, Letter, TIME_LIMIT, Wire, annotation, in_the_sandbox, refusal,
+    Cluster, Fate, Letter, NODES, TIME_LIMIT, Wire, annotation, in_the_sandbox, refusal,
 };
 
 on_both_servers! {
@@ -455,6 +455,29 @@ async fn a_release_that_lands_after_the_client_gave_up_was_never_called_failed(c
     let lease = cluster.lease(&node).await;
     assert_eq!(lease["spec"]["holderIdentity"], "");
     assert_eq!(annotation(&lease, "last-holder"), "alice");
+}
+
+/// The first write may still take effect: to refuse the second would say that nothing happens.
+#[test]
+fn a_copy_is_not_refused_because_the_lock_has_expired() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let node = cluster.node("n").await;
+        let cordon = json!({"spec": {"unschedulable": true}});
+        cluster.patch(&format!("{NODES}/{node}"), cordon).await;
+        let short = Acquire::new().duration(Duration::from_secs(10));
+        let held = cluster.holder("alice").try_acquire(&node, &short).await;
+        let (letter, delayed) = Fate::delayed();
+        let mut delayed = Some(delayed);
+        let wire = Wire::every_write(move || delayed.take().unwrap_or(Fate::Reset));
+        let alice = cluster.holder_on(&wire, "alice");
+        let disk = Hold::new("disk").refuse_unfinished([]);
+        let error = alice.hold(&node, &disk).await.unwrap_err();
+        assert_unknown(&error, &node, "put on hold");
+        let until = held.unwrap().until().expect("it is locked");
+        assert!(alice.server_time().now().earliest > until);
+        assert_eq!(letter.deliver().await, StatusCode::OK);
+        assert_eq!(holder(&cluster, &node).await, "kubeadm:alice");
+    });
 }
 
 /// Carries `verb` out while no write gets through, the first of which is only delayed.

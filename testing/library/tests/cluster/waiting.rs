@@ -4,6 +4,7 @@ mod holds;
 mod races;
 mod watching;
 
+use std::future::pending;
 use std::time::Duration;
 
 use maintenance_lease::protocol::{Refusal, State};
@@ -16,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::on_both_servers;
-use crate::support::{Cluster, Fate, Passing, Wire, refusal};
+use crate::support::{Cluster, Fate, NODES, Passing, TIME_LIMIT, Wire, in_the_sandbox, refusal};
 
 on_both_servers! {
     free_locks_are_acquired_at_once,
@@ -26,6 +27,8 @@ on_both_servers! {
     a_lease_that_is_deleted_is_made_anew,
     a_node_that_is_deleted_ends_the_wait,
     a_node_that_is_created_anew_is_acquired_anew,
+    a_node_that_was_replaced_during_the_wait_owns_the_lease,
+    a_hold_of_ones_own_is_read_again_before_it_is_entered,
     a_time_that_cannot_be_read_is_waited_out_by_nobody,
     expired_locks_are_not_acquired_if_only_free_ones_are_wanted,
     one_identity_waits_for_itself,
@@ -128,7 +131,11 @@ async fn about_to_expire(cluster: &Cluster, node: &str) {
         "renewTime": cluster.ago(3),
         "leaseTransitions": 1,
     });
-    cluster.write_lease(node, spec).await;
+    let of = cluster.read(&format!("{NODES}/{node}")).await;
+    let uid = &of["metadata"]["uid"];
+    let owner = json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid});
+    let metadata = json!({"name": node, "ownerReferences": [owner]});
+    cluster.write_lease_with(metadata, spec).await;
 }
 
 async fn release(holder: &Maintenance, node: &str) -> Change {
@@ -269,6 +276,113 @@ async fn a_node_that_is_created_anew_is_acquired_anew(cluster: Cluster) {
         change.row.expect("the Node").uid
     );
     assert_eq!(change.lease.unwrap().transitions(), 1);
+}
+
+/// A Lease without an owner stays when its Node is deleted.
+async fn a_node_that_was_replaced_during_the_wait_owns_the_lease(cluster: Cluster) {
+    let (node, bob) = held_by_bob(&cluster).await;
+    let without_owner = json!({"metadata": {"ownerReferences": null}});
+    cluster.patch_lease(&node, without_owner).await;
+    let alice = cluster.holder("alice");
+    let mut waiting = Waiting::to_acquire(&alice, &node, Acquire::new());
+    waiting.blocked().await;
+    cluster.delete(&format!("{NODES}/{node}")).await;
+    let uid = cluster.create_node(&node).await;
+    release(&bob, &node).await;
+    let change = waiting.acquires().await;
+    assert_eq!(change.row.expect("the Node").uid, uid);
+    let lease = cluster.lease(&node).await;
+    assert_eq!(lease["metadata"]["ownerReferences"][0]["uid"], uid);
+}
+
+/// Its Lease would soon be deleted with it.
+#[test]
+fn a_node_that_is_being_deleted_after_a_long_wait_is_refused() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let (node, bob) = held_by_bob(&cluster).await;
+        let path = format!("{NODES}/{node}");
+        let finalizers = json!({"metadata": {"finalizers": ["example.com/drain"]}});
+        cluster.patch(&path, finalizers).await;
+        let alice = cluster.holder("alice");
+        let mut waiting = Waiting::to_acquire(&alice, &node, Acquire::new());
+        waiting.blocked().await;
+        cluster.delete(&path).await;
+        tokio::time::sleep(Duration::from_secs(31)).await;
+        let released = release(&bob, &node).await.lease.expect("a Lease");
+        match waiting.ends().await {
+            Err(Error::NodeDeleting(deleting)) => assert_eq!(deleting, node),
+            other => panic!("{other:?}"),
+        }
+        let lease = alice.get(&node).await.unwrap().expect("a Lease");
+        assert_eq!(lease.resource_version(), released.resource_version());
+    });
+}
+
+/// By its own times it has expired, but its holder's clock may be slow.
+#[test]
+fn a_lock_that_overtook_a_lost_write_lasts_for_the_stated_duration() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let (node, bob) = held_by_bob(&cluster).await;
+        let (other, of) = (cluster.clone(), node.clone());
+        let wire = Wire::first_write(Fate::Meanwhile(Box::pin(async move {
+            let spec = json!({
+                "holderIdentity": "carol",
+                "leaseDurationSeconds": 2,
+                "acquireTime": other.ago(600),
+                "renewTime": other.ago(600),
+            });
+            other.patch_lease(&of, json!({"spec": spec})).await;
+            pending::<()>().await;
+        })));
+        let alice = cluster
+            .builder_on(&wire, "alice")
+            .request_timeout(Some(TIME_LIMIT))
+            .build()
+            .unwrap();
+        let mut waiting = Waiting::to_acquire(&alice, &node, Acquire::new());
+        waiting.blocked().await;
+        let released = cluster.now();
+        release(&bob, &node).await;
+        let change = waiting.acquires().await;
+        let before = change.before.expect("a Lease");
+        assert_eq!(before.holder(), Some("carol"));
+        let waited = change.lease.unwrap().acquired().unwrap() - released;
+        let seen_after = chrono::TimeDelta::from_std(TIME_LIMIT).unwrap();
+        assert!(
+            waited >= seen_after + chrono::TimeDelta::seconds(5),
+            "{waited}"
+        );
+    });
+}
+
+/// The watch may show a hold that has ended since, and nothing is written under it.
+async fn a_hold_of_ones_own_is_read_again_before_it_is_entered(cluster: Cluster) {
+    let (node, _bob) = held_by_bob(&cluster).await;
+    let (colleague, carol) = (cluster.holder("alice"), cluster.holder("carol"));
+    let (other, another, of) = (colleague.clone(), carol.clone(), node.clone());
+    let mut reads = 0;
+    let wire = Wire::planned(move |passing| {
+        reads += usize::from(passing.what() == "GET lease");
+        if reads != 2 || passing.what() != "GET lease" {
+            return Fate::Pass;
+        }
+        let (other, another, of) = (other.clone(), another.clone(), of.clone());
+        Fate::Meanwhile(Box::pin(async move {
+            other.unhold(&of).await.unwrap();
+            another.try_acquire(&of, &Acquire::new()).await.unwrap();
+        }))
+    });
+    let alice = cluster.holder_on(&wire, "alice");
+    let reentry = Acquire::new().reentry(true);
+    let mut waiting = Waiting::to_acquire(&alice, &node, reentry);
+    let lease = waiting.blocked().await.refused.lease;
+    let fire = Hold::new("fire");
+    let taken = colleague.hold_seen(&node, &fire, lease.as_ref(), None);
+    taken.await.unwrap();
+    let lease = waiting.blocked().await.refused.lease;
+    assert_eq!(lease.unwrap().holder(), Some("carol"));
+    release(&carol, &node).await;
+    waiting.acquires().await;
 }
 
 async fn a_time_that_cannot_be_read_is_waited_out_by_nobody(cluster: Cluster) {

@@ -21,6 +21,7 @@ on_both_servers! {
     an_interrupt_releases_the_acquired_nodes,
     the_loss_of_one_lock_releases_the_others,
     a_takeover_at_the_last_moment_is_noticed,
+    a_newer_lock_of_the_same_identity_keeps_its_reason,
     a_dropped_future_releases_the_acquired_nodes,
     an_error_releases_the_acquired_nodes,
     an_unanswered_lock_is_released_after_an_interrupt,
@@ -146,6 +147,44 @@ async fn a_takeover_at_the_last_moment_is_noticed(cluster: Cluster) {
     }
     assert!(outcome.held.is_empty());
     assert_eq!(holder(&cluster, &both[1]).await, "");
+}
+
+/// What a waiting set writes last about an earlier lock is for that lock alone.
+async fn a_newer_lock_of_the_same_identity_keeps_its_reason(cluster: Cluster) {
+    let both = nodes(&cluster, ["a", "b"]).await;
+    let colleague = cluster.holder("alice");
+    take(&colleague, &both[0]).await;
+    let (other, node) = (colleague.clone(), both[0].clone());
+    let mut is_over = false;
+    let wire = Wire::planned(move |passing| {
+        let reason = &passing.body["metadata"]["annotations"]["kubectl-maint.dev/reason"];
+        if is_over || reason != "new" || !passing.path.ends_with(&format!("/{node}")) {
+            return Fate::Pass;
+        }
+        is_over = true;
+        let (other, node) = (other.clone(), node.clone());
+        Fate::Meanwhile(Box::pin(async move {
+            release(&other, &node).await;
+            let theirs = Acquire::new().reason("theirs");
+            other.try_acquire(&node, &theirs).await.unwrap();
+        }))
+    });
+    let alice = cluster.holder_on(&wire, "alice");
+    let new = Acquire::new().reason("new").reentry(true);
+    let options = SetOptions::acquire(new).wait(None);
+    let outcome = Locking::begin(&alice, &both, options).ends().await;
+    let failed = &outcome.failed[&both[0]];
+    assert!(
+        matches!(failed, SetError::Lock(Error::Lost(_))),
+        "{failed:?}"
+    );
+    assert!(outcome.held.is_empty());
+    assert_eq!(holder(&cluster, &both[1]).await, "");
+    let lease = colleague.get(&both[0]).await.unwrap().expect("a Lease");
+    assert_eq!(
+        (lease.holder(), lease.reason()),
+        (Some("alice"), Some("theirs"))
+    );
 }
 
 async fn a_dropped_future_releases_the_acquired_nodes(cluster: Cluster) {
