@@ -695,21 +695,24 @@ fn a_word_for_who_looks_next_is_shown() {
 }
 
 #[test]
-fn mine_are_leases_and_holds_of_the_caller() {
+fn mine_are_locks_and_holds_of_the_caller_and_of_their_commands() {
     on_one("status-mine", |cluster| {
         let holder = cluster.name("me@here");
         cluster.lease(&cluster.node("lease"), &held(&holder, 1805, 3600));
         let hold = format!("kubeadm:{holder}");
         cluster.lease(&cluster.node("hold"), &held(&hold, 1830, 1));
+        let with = format!("{holder}/with-7-abcdef");
+        cluster.lease(&cluster.node("running"), &held(&with, 1805, 3600));
         cluster.lease(&cluster.node("other"), &held("somebody@else", 1805, 3600));
         let run = cluster.maint(["status", "--mine"]).holder(&holder).run();
         assert_snapshot!(run, @"
         $ kubectl maint status --mine
-        NODE                STATE    HOLDER                REASON   AGE   LEFT   STATUS
-        hold    OnHold   me@here   -        30m   -      Ready
-        lease   Locked   me@here   -        30m   30m    Ready
+        NODE                  STATE    HOLDER                              REASON   AGE   LEFT   STATUS
+        hold      OnHold   me@here                 -        30m   -      Ready
+        lease     Locked   me@here                 -        30m   30m    Ready
+        running   Locked   me@here/with-[process]   -        30m   30m    Ready
         -- stderr
-        2 nodes: 1 locked, 1 on hold
+        3 nodes: 2 locked, 1 on hold
         -- exit code 0
         ");
     });

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use maintenance_lease::protocol::{Instant, Now, Span, State};
-use maintenance_lease::{Maintenance, NodeLookup, NodeRow};
+use maintenance_lease::{Maintenance, NodeLease, NodeLookup, NodeRow};
 
 use super::snapshot::Snapshot;
 use super::sort::sort;
 use crate::args::nodes::Selection;
 use crate::args::status::SortKey;
 use crate::error::lock_state::LockState;
+use crate::words::holder::person;
 use crate::words::status::LeftOut;
 
 /// Which nodes to show.
@@ -99,10 +100,11 @@ impl NodeFilter {
             Selection::Named(names) => known && names.iter().any(|name| name == node),
             Selection::All => known,
             Selection::Labeled(_) => row.row().is_some(),
-            Selection::Mine => snapshot
-                .leases
-                .get(node)
-                .is_some_and(|lease| self.locks.is_own(lease)),
+            Selection::Mine => {
+                let lease = snapshot.leases.get(node);
+                let holder = lease.and_then(NodeLease::holder);
+                holder.is_some_and(|holder| person(holder) == person(self.locks.identity()))
+            }
         }
     }
 
