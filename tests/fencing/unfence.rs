@@ -136,6 +136,14 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     hint: when it is back, run `kubectl maint unfence worker-1`
     -- exit code 4
     ");
+    stage.comes_back(&node, "");
+    assert_snapshot!(stage.maint(["unfence", &node]).run(), @"
+    $ kubectl maint unfence worker-1
+    -- stderr
+    error: cannot unfence node/worker-1: it is unknown whether it was restarted since alice@bastion fenced it ([time]), so earlier pods may still be running
+    hint: if you know that it was restarted, add --accept-risk=boot-id -m WHY
+    -- exit code 6
+    ");
     stage.comes_back(&node, "boot-1");
     assert_snapshot!(stage.maint(["unfence", &node, "--timeout=0", "--", "true"]).run(), @r#"
     $ kubectl maint unfence worker-1 --timeout=0 -- true

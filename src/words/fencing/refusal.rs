@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use maintenance_lease::protocol::Span;
 use pod_safety::Why;
-use pod_safety::fencing::record::{ANNOTATION, How};
+use pod_safety::fencing::record::{ANNOTATION, Record};
 use pod_safety::fencing::{Watched, steps, unfencing};
 use pod_safety::node_health::Status;
 
@@ -254,26 +254,45 @@ fn unfence_refused(
             ),
             format!("if you know that it was restarted, {}", accepting()),
         ),
-        unfencing::Refusal::NotRestarted(record) => (
-            format!(
-                "cannot unfence node/{node}: it has not been restarted since {} fenced it ({}), so earlier \
-                 pods may still be running",
-                escape(&record.who),
-                escape(&record.when)
-            ),
-            match record.how {
-                How::Hook { isolated: true, .. } => format!(
-                    "reboot it, or undo its isolation with `{unfence}`; to unfence it \
-                     anyway, {}",
-                    accepting(),
-                    unfence = program.run(format_args!("unfence {node} -- HOOK"))
+        unfencing::Refusal::NotRestarted(record) => {
+            let reboot = match undo_isolation(node, record, program) {
+                Some(undo) => format!("reboot it, or {undo}"),
+                None => "reboot it first".to_owned(),
+            };
+            (
+                may_run_pods(node, "it has not been restarted", record),
+                format!("{reboot}; to unfence it anyway, {}", accepting()),
+            )
+        }
+        unfencing::Refusal::RestartUnknown(record) => {
+            let undo = undo_isolation(node, record, program);
+            let undo = undo.map(|undo| format!("{undo}; "));
+            (
+                may_run_pods(node, "it is unknown whether it was restarted", record),
+                format!(
+                    "{}if you know that it was restarted, {}",
+                    undo.unwrap_or_default(),
+                    accepting()
                 ),
-                How::Hook { .. } | How::PoweredOff(_) => {
-                    format!("reboot it first; to unfence it anyway, {}", accepting())
-                }
-            },
-        ),
+            )
+        }
     }
+}
+
+/// How to undo what fenced `node`, if it was not powered off.
+fn undo_isolation(node: &str, record: &Record, program: &Program) -> Option<String> {
+    let hook = program.run(format_args!("unfence {node} -- HOOK"));
+    let undo = || format!("undo its isolation with `{hook}`");
+    record.how.is_isolated().then(undo)
+}
+
+/// Why `node` stays fenced, by what is known of a restart.
+fn may_run_pods(node: &str, restarted: &str, record: &Record) -> String {
+    format!(
+        "cannot unfence node/{node}: {restarted} since {} fenced it ({}), so earlier pods may still be running",
+        escape(&record.who),
+        escape(&record.when)
+    )
 }
 
 /// The lock of `node` may end before its hook does. The hook and its processes end within `needed`.

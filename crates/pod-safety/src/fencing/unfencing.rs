@@ -29,8 +29,10 @@ pub enum Refusal {
     HeartbeatUnknown(Why),
     /// Somebody else's taint: nobody recorded what ran on it before.
     Unrecorded,
-    /// What ran before it was fenced may still run.
+    /// It was not restarted since, so earlier pods may still run.
     NotRestarted(Box<Record>),
+    /// It is unknown whether it was restarted since, so earlier pods may still run.
+    RestartUnknown(Box<Record>),
 }
 
 impl UnfenceEvidence {
@@ -63,9 +65,8 @@ impl UnfenceEvidence {
             Some(Since::NewNode | Since::Restarted) => Ok(()),
             Some(Since::SameBoot) if bugs::active(Bug::UnfenceWithoutRestart) => Ok(()),
             Some(Since::SameBoot | Since::Unknown) | None if is_undone => Ok(()),
-            Some(Since::SameBoot | Since::Unknown) | None => {
-                Err(Refusal::NotRestarted(Box::new(record.clone())))
-            }
+            Some(Since::SameBoot) => Err(Refusal::NotRestarted(Box::new(record.clone()))),
+            Some(Since::Unknown) | None => Err(Refusal::RestartUnknown(Box::new(record.clone()))),
         }
     }
 }
@@ -121,13 +122,14 @@ mod tests {
     #[test]
     fn a_restart_or_a_new_node_brings_it_back() {
         let same = alive(powered_off());
-        let refusal = Refusal::NotRestarted(Box::new(record(powered_off())));
-        assert_eq!(verdict(&same), Err(refusal.clone()));
+        let record = Box::new(record(powered_off()));
+        let refusal = Refusal::NotRestarted(record.clone());
+        assert_eq!(verdict(&same), Err(refusal));
         assert_eq!(same.may_unfence(Now::at(NOW), true), Ok(()));
         for (since, expected) in [
             (Since::Restarted, Ok(())),
             (Since::NewNode, Ok(())),
-            (Since::Unknown, Err(refusal)),
+            (Since::Unknown, Err(Refusal::RestartUnknown(record))),
         ] {
             let mut evidence = same.clone();
             evidence.state.since = Some(since);
