@@ -174,10 +174,14 @@ impl<'a> Session<'a> {
         let remark = |text: String| self.terminal.remark(text);
         match step {
             ProtectionStep::Earlier(left) => self.report_left_behind(node, left),
-            ProtectionStep::Labeled { keys, conflicts } => {
+            ProtectionStep::Labeled {
+                keys,
+                stays_cordoned,
+                conflicts,
+            } => {
                 self.report_conflicts(node, &conflicts);
                 if cordon || lease.purpose() == Some(PROTECTION) {
-                    remark(node_keys::protected(node, is_hold, &keys));
+                    remark(node_keys::protected(node, is_hold, &keys, stays_cordoned));
                 }
             }
             ProtectionStep::NotLabeled(error) => {

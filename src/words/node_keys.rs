@@ -9,22 +9,28 @@ use super::{machine, medik8s};
 use crate::error::{Failure, ProtectionError};
 use crate::text::{escape, shown};
 
-/// What a lock set on its Node besides the annotations.
-pub(crate) fn protected(node: &str, is_hold: bool, keys: &NodeKeys) -> String {
+/// What a lock set on its Node besides the annotations. The Node `stays_cordoned` if somebody else has cordoned it.
+pub(crate) fn protected(
+    node: &str,
+    is_hold: bool,
+    keys: &NodeKeys,
+    stays_cordoned: bool,
+) -> String {
     let opted_out = keys.opted_out_of().collect::<Vec<_>>().join(", ");
-    let done = match (keys.cordon, &*opted_out) {
+    let done = match (keys.cordon && !stays_cordoned, &*opted_out) {
         (false, "") => "labeled".to_owned(),
         (true, "") => "labeled and cordoned".to_owned(),
         (false, tools) => format!("labeled and opted out of {tools}"),
         (true, tools) => format!("labeled, cordoned and opted out of {tools}"),
     };
     let lock = if is_hold { "hold" } else { "lock" };
-    // The next steps of a hold say so.
-    let drain = match keys.cordon && !is_hold {
-        true => "; `kubectl drain` still evicts its pods",
-        false => "",
+    let more = match (keys.cordon, stays_cordoned, is_hold) {
+        (true, true, _) => "; somebody else had cordoned it, so it stays cordoned after that",
+        // The next steps of a hold say so.
+        (true, false, false) => "; `kubectl drain` still evicts its pods",
+        _ => "",
     };
-    format!("node/{node} {done} until the {lock} ends{drain}")
+    format!("node/{node} {done} until the {lock} ends{more}")
 }
 
 /// The cordon of a lock was removed with it.

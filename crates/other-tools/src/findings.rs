@@ -312,7 +312,8 @@ fn machine_config_drain(node: &Node) -> Option<Finding> {
     })
 }
 
-fn cordon(node: &Node) -> Option<Finding> {
+/// The cordon of `node`, unless only locks have set it.
+pub(crate) fn cordon(node: &Node) -> Option<Finding> {
     node.spec.as_ref()?.unschedulable.filter(|&is_on| is_on)?;
     let path = ["spec", "unschedulable"];
     let mut owners: Vec<_> = owners(&node.metadata, &path).collect();

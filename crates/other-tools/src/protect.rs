@@ -11,7 +11,7 @@ use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity;
 
 use crate::apply::{Conflict, KeysOfLock, remove_records};
-use crate::findings::Finding;
+use crate::findings::{Finding, cordon};
 use crate::keys_on_node::KeysOnNode;
 use crate::left_behind::LeftBehind;
 use crate::machine::{MachineLock, MachineRef};
@@ -35,6 +35,8 @@ pub enum ProtectionStep {
     Labeled {
         /// What is set on it.
         keys: NodeKeys,
+        /// Somebody else has cordoned it, so it stays cordoned after the lock.
+        stays_cordoned: bool,
         /// What is not set, because somebody else set it to another value.
         conflicts: Vec<Conflict>,
     },
@@ -90,6 +92,8 @@ struct Wanted<'a> {
 struct Plan {
     /// On the Node, besides the label.
     keys: NodeKeys,
+    /// Somebody else has cordoned the Node.
+    has_cordon: bool,
     /// The Machine that gets opt-outs, or why it does not.
     machine: Option<(MachineRef, Result<MachineSeen, WriteError>)>,
     /// The tools with opt-outs on Machines that were named, and that have none for this Node.
@@ -126,7 +130,11 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
                     keys.labels.remove(key);
                     keys.annotations.remove(key);
                 }
-                report(ProtectionStep::Labeled { keys, conflicts });
+                report(ProtectionStep::Labeled {
+                    keys,
+                    stays_cordoned: plan.has_cordon,
+                    conflicts,
+                });
                 None
             }
             Err(error) => {
@@ -206,6 +214,7 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
         let machine = machine_of(on);
         plan.without_machine = opt_outs.without_machine(machine.as_ref());
         plan.before.get_or_insert_with(|| OtherObjects::on(on));
+        plan.has_cordon = cordon(on).is_some();
         // This lock has set them before, with the context.
         let is_set = || {
             let set = NodeKeys::opt_outs_of(id, on);

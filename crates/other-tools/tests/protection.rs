@@ -236,8 +236,15 @@ impl World {
 fn name_of(step: &ProtectionStep) -> String {
     match step {
         ProtectionStep::Earlier(left) => format!("earlier: {}", name_of_left(left)),
-        ProtectionStep::Labeled { keys, conflicts } => {
-            assert!(keys.cordon && conflicts.is_empty(), "{step:?}");
+        ProtectionStep::Labeled {
+            keys,
+            stays_cordoned,
+            conflicts,
+        } => {
+            assert!(
+                keys.cordon && !stays_cordoned && conflicts.is_empty(),
+                "{step:?}"
+            );
             "labeled".to_owned()
         }
         ProtectionStep::NotLabeled(_) => "not labeled".to_owned(),
