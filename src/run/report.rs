@@ -381,8 +381,7 @@ impl<'a> LockReport<'a> {
         }
         if self.is_going_on && !command.is_dry_run() && is_for_people {
             let outcomes = &self.outcomes;
-            let mut leases = { self.acquired.iter() }.filter_map(|change| change.lease.as_ref());
-            let is_fenced = leases.any(NodeLease::is_fenced);
+            let is_fenced = self.acquired.iter().any(Change::is_fenced);
             let next = next_step(
                 command.verb,
                 outcomes,

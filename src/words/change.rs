@@ -231,9 +231,8 @@ pub(crate) fn expired(change: &Change, now: Now, names_cordon: bool) -> Option<S
 
 /// The node that was locked is fenced.
 pub(crate) fn fenced(change: &Change, program: &Program) -> Option<String> {
-    let is_fenced = change.lease.as_ref().is_some_and(NodeLease::is_fenced);
     let node = &change.node;
-    (is_fenced && change.done == Done::Acquired).then(|| {
+    (change.is_fenced() && change.done == Done::Acquired).then(|| {
         format!(
             "node/{node} is fenced: it is off or cut off, and stays out of service until you run \
              `{}`",

@@ -109,6 +109,7 @@ mod tests {
             deleting: false,
             labels: BTreeMap::new(),
             ended_lock: None,
+            fenced: false,
         };
         let by = || Some("alice\u{1b}@bastion".to_owned());
         let since = Some(NOW - Span::seconds(540));

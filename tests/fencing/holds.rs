@@ -225,11 +225,15 @@ fn locking_a_fenced_node_warns() {
         );
     }
     stage.frees(&node);
-    let run = bob(&["with", &node, "--", "true"]);
-    assert!(
-        run.stderr.contains(" is fenced: it is off or cut off"),
-        "{run}"
-    );
+    let warns = |words: &[&str]| {
+        let run = bob(words);
+        let warning = " is fenced: it is off or cut off";
+        assert!(run.stderr.contains(warning), "{run}");
+    };
+    warns(&["with", &node, "--", "true"]);
+    // A new Lease does not show it, but the Node does.
+    stage.deletes_lease(&node);
+    warns(&["hold", &node, "-m", "new disk"]);
 }
 
 /// Somebody had the node in the meantime, and may have started its machine again.

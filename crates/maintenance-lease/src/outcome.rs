@@ -83,6 +83,14 @@ impl Change {
         self.lease.as_ref()?.lock_id()
     }
 
+    /// Whether the Node or its Lease says that the node is fenced. The Lease may be a new one, and only some verbs read the
+    /// Node.
+    #[must_use]
+    pub fn is_fenced(&self) -> bool {
+        let lease = self.lease.as_ref();
+        lease.is_some_and(NodeLease::is_fenced) || self.row.as_ref().is_some_and(|row| row.fenced)
+    }
+
     /// The requested duration, if a renewal left the end where it was because more than that is left.
     #[must_use]
     pub fn unused_duration(&self) -> Option<Duration> {

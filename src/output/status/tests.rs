@@ -38,6 +38,7 @@ fn row(status: &str) -> NodeLookup {
         deleting: false,
         labels: BTreeMap::new(),
         ended_lock: None,
+        fenced: false,
     })
 }
 

@@ -10,7 +10,7 @@ use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{Accept, ApiError, BREAKS, Call, NodeLookup, NodeRow};
 use other_tools::{Finding, NodeKeys, OtherObjects, findings, machine_of, medik8s_lease_path};
 use pod_safety::cluster::Reader;
-use pod_safety::fencing::Attempt;
+use pod_safety::fencing::{Attempt, record};
 use pod_safety::node_health::{Health, Heartbeat, NodeState, Status};
 use pod_safety::{Known, Why};
 
@@ -346,5 +346,6 @@ fn row(name: &str, node: &Node, state: &NodeState) -> NodeRow {
         deleting: node.metadata.deletion_timestamp.is_some(),
         labels: node.metadata.labels.clone().unwrap_or_default(),
         ended_lock: node.annotations().get(BREAKS).cloned(),
+        fenced: node.annotations().contains_key(record::ANNOTATION),
     }
 }

@@ -309,6 +309,12 @@ impl Stage {
         self.cluster.patch(&format!("{LEASES}/{node}"), &free);
     }
 
+    /// Deletes the node's lock by hand.
+    #[track_caller]
+    pub(crate) fn deletes_lease(&self, node: &str) {
+        self.cluster.delete(&format!("{LEASES}/{node}"));
+    }
+
     /// Who holds the node's lock.
     pub(crate) fn holder(&self, node: &str) -> Option<String> {
         let lease = self.lease(node)?;

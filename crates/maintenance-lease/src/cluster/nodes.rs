@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// A Node, as far as a maintenance lock needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct NodeRow {
     pub labels: BTreeMap<String, String>,
     /// The lock id in its annotation [`BREAKS`](crate::BREAKS): a command has begun to end that hold, or has ended it.
     pub ended_lock: Option<String>,
+    /// It has the record of a fencing; false if the row was requested without metadata.
+    pub fenced: bool,
 }
 
 impl NodeRow {
@@ -103,6 +106,8 @@ struct Metadata {
 struct Annotations {
     #[serde(rename = "kubectl-maint.dev/breaks")]
     breaks: Option<String>,
+    #[serde(rename = "kubectl-maint.dev/fenced")]
+    fenced: Option<IgnoredAny>,
 }
 
 impl Columns {
@@ -142,6 +147,7 @@ impl Columns {
             deleting: metadata.deletion_timestamp.is_some(),
             labels: metadata.labels,
             ended_lock: metadata.annotations.breaks,
+            fenced: metadata.annotations.fenced.is_some(),
         })
     }
 }
@@ -159,7 +165,7 @@ mod tests {
             .row(
                 br#"{"cells":["5m","worker-1","NotReady,SchedulingDisabled"],
                 "object":{"metadata":{"uid":"u","labels":{"pool":"gpu"},
-                "annotations":{"kubectl-maint.dev/breaks":"u.1.n","other":"x"},
+                "annotations":{"kubectl-maint.dev/breaks":"u.1.n","kubectl-maint.dev/fenced":"{}"},
                 "deletionTimestamp":"2026-01-01T00:00:00Z"}}}"#,
             )
             .expect("a row");
@@ -170,6 +176,7 @@ mod tests {
         assert_eq!(row.uid, "u");
         assert_eq!(row.labels["pool"], "gpu");
         assert_eq!(row.ended_lock.as_deref(), Some("u.1.n"));
+        assert!(row.fenced);
     }
 
     #[test]
