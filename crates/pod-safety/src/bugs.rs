@@ -1,56 +1,56 @@
-//! Typical mistakes in the rules, each behind a switch that only this package's tests can turn on. They show that a rule
-//! without a test does not exist.
+//! Typical mistakes in the rules. Only this package's tests can turn them on. A mistake that no test detects
+//! shows that a rule has no test.
 
-/// A mistake.
+/// A mistake in one rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
-    /// A heartbeat says nothing about a node that is not ready.
+    /// Ignores the heartbeat of a node that is not ready.
     HeartbeatIgnored,
-    /// A heartbeat that is far ahead of the clock is recent.
+    /// Counts a heartbeat that is far ahead of the clock as recent.
     FutureHeartbeatIsFresh,
-    /// The age of a heartbeat is measured with the latest time that it may be, not with the earliest.
+    /// Measures the age of a heartbeat with the latest possible time instead of the earliest.
     HeartbeatByLatestClock,
-    /// The same of a grace period.
+    /// Measures the end of a grace period with the latest possible time instead of the earliest.
     GraceByLatestClock,
-    /// A record of a fencing counts after a restart.
+    /// Accepts the record of a fencing after a restart.
     RecordOfAnyBoot,
-    /// A node that was cut off counts as powered off.
+    /// Treats a node that was only cut off as powered off.
     IsolationEndsProcesses,
-    /// A fenced node goes back into service without a restart.
+    /// Returns a fenced node to service without a restart.
     UnfenceWithoutRestart,
-    /// The proof that one machine is off counts for the next one of that name.
+    /// Accepts the proof that one machine is off for the next machine with the same name.
     ProofOfAnyMachine,
-    /// A suspect is recorded without waiting until it has stopped reporting.
+    /// Records the fencing of a suspect node without waiting until it has stopped reporting.
     SuspectAtOnce,
-    /// A small zone without a live node counts as cut off.
+    /// Treats a small zone without a live node as cut off.
     SmallZoneIsLost,
-    /// Any taint of the node's shutdown evicts its pods.
+    /// Evicts pods for out-of-service taints of any effect, not only `NoExecute`.
     AnyEffectEvicts,
-    /// What could not be read is ok.
+    /// Reports a check that could not read its facts as ok.
     UnreadIsOk,
-    /// An accepted finding stays accepted when it gets worse.
+    /// Keeps an accepted finding accepted when it gets worse.
     WorseIsAccepted,
-    /// What can't be overridden is.
+    /// Lets a user override a final blocker.
     FinalIsOverridden,
-    /// A member of a StatefulSet counts for its own quorum.
+    /// Counts a StatefulSet's pod for its own quorum.
     QuorumCountsItself,
-    /// A controller is known by its name.
+    /// Identifies a controller by its name instead of its uid.
     ControllerByName,
-    /// Access modes prevent writes.
+    /// Assumes that access modes prevent writes from two nodes.
     AccessModesPrevent,
-    /// A claim without a volume never had one, even if it is newer than the pod.
+    /// Assumes that a claim without a volume was never bound, even if the claim is newer than the pod.
     NewClaimWasNeverBound,
-    /// A pod of any controller is a replacement.
+    /// Accepts a pod of any controller as a replacement.
     ReplacementOfAnyController,
-    /// A pod that was there before is a replacement.
+    /// Accepts a pod that existed before the deletion as a replacement.
     EarlierReplacement,
-    /// A replacement on a node that was lost too is back.
+    /// Counts a replacement as running even if its node is lost too.
     ReplacementOnLostNode,
-    /// A pod of a DaemonSet is replaced on a node whose taints keep it off.
+    /// Expects a DaemonSet to replace its pod on a node whose taints keep it away.
     DaemonPodOnUnfitNode,
-    /// A deletion begins without a lock because the last one has expired.
+    /// Deletes without a lock if the last lock has expired.
     ExpiredLockIsNotAcquired,
-    /// A deletion begins shortly before the end of its lock.
+    /// Starts a deletion shortly before the end of its lock.
     DeletionAtTheEnd,
 }
 
@@ -70,7 +70,7 @@ mod tests {
 
     use super::Bug;
 
-    /// The variable that names the mistake.
+    /// The environment variable that names the mistake.
     const PLANTED: &str = "PLANTED_BUG";
 
     static ACTIVE: LazyLock<Option<String>> = LazyLock::new(|| env::var(PLANTED).ok());
@@ -107,7 +107,7 @@ mod tests {
         Bug::DeletionAtTheEnd,
     ];
 
-    /// The same tests pass without any.
+    /// Without a planted mistake, the same tests pass.
     #[test]
     fn each_bug_fails_a_test() {
         let tests = env::current_exe().expect("this program");
@@ -115,7 +115,7 @@ mod tests {
             .into_iter()
             .filter(|bug| {
                 let mut run = Command::new(&tests);
-                // The model takes longer than all others together.
+                // The model takes longer than all other tests together.
                 let run = run.args(["--skip", "bugs::", "--skip", "suspect_model::"]);
                 let run = run.env(PLANTED, format!("{bug:?}")).output();
                 let output = String::from_utf8_lossy(&run.expect("tests").stdout).into_owned();

@@ -1,4 +1,4 @@
-//! The risks and blockers that a person accepted, compared with a report.
+//! Compares the risks and blockers that a person accepted with a report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,45 +6,45 @@ use crate::bugs::{self, Bug};
 use crate::checks::{Level, Verdict};
 use crate::report::Report;
 
-/// What stands in place of ids if there is no risk to accept.
+/// The value of `--accept-risk` if there is no risk to accept.
 pub const NONE: &str = "none";
 
 /// The risks that a person accepted with `--accept-risk`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Confirmed {
-    /// It was not given: only report.
+    /// The flag was not given: only report.
     #[default]
     Nothing,
-    /// All that the report shows.
+    /// All risks that the report shows.
     All,
-    /// Just these.
+    /// The risks with these ids.
     These(BTreeSet<String>),
 }
 
 /// The risks that a person accepted, and the blockers that they overrode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Consent {
-    /// The risks that were accepted, by id or all of them.
+    /// The risks that were accepted.
     confirmed: Confirmed,
-    /// The blockers that were overridden, each by its id.
+    /// The ids of the blockers that were overridden.
     overridden: BTreeSet<String>,
-    /// The worst that was shown of each check; empty: nothing was shown yet.
+    /// The worst level that was shown for each check; empty if no report was shown yet.
     shown: BTreeMap<&'static str, Level>,
 }
 
-/// What keeps a deletion from going on.
+/// What prevents a deletion from starting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// The ids of risks to accept.
+    /// The ids of the risks that must be accepted.
     pub unaccepted: Vec<&'static str>,
-    /// The ids of blockers.
+    /// The ids of the blockers that were not overridden.
     pub blocked: Vec<&'static str>,
-    /// Nothing was accepted or overridden at all.
+    /// No risk was accepted and no blocker was overridden.
     pub nothing_accepted: bool,
 }
 
 impl Consent {
-    /// What was typed, before a report was shown.
+    /// The consent that was given on the command line, before a report was shown.
     #[must_use]
     pub fn new(confirmed: Confirmed, overridden: BTreeSet<String>) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Consent {
         }
     }
 
-    /// What is missing for all of `reports`; `None`: go on.
+    /// What is missing for all of `reports`; `None` if nothing is missing.
     #[must_use]
     pub fn missing<'a>(&self, reports: impl IntoIterator<Item = &'a Report>) -> Option<Missing> {
         let mut missing = Missing {
@@ -93,13 +93,13 @@ impl Consent {
         }
     }
 
-    /// The check was shown as a risk, and that was accepted.
+    /// The check was shown as a risk and accepted. It stays accepted even if it now cannot be read.
     fn is_covered(&self, verdict: &Verdict) -> bool {
         self.shown.get(verdict.id) == Some(&Level::Risk) && self.names(verdict.id)
     }
 
-    /// The finding is worse than the one that was shown, so it was not accepted. `Unread` must have been
-    /// shown for this check, because one id accepts all unread checks.
+    /// The finding is worse than the one that was shown, so it was not accepted. An unread check must have
+    /// been shown as unread, because one id accepts all unread checks.
     fn is_worse(&self, verdict: &Verdict) -> bool {
         match self.shown.get(verdict.id) {
             Some(shown) => *shown < verdict.level && !bugs::active(Bug::WorseIsAccepted),
@@ -107,7 +107,7 @@ impl Consent {
         }
     }
 
-    /// The same if nothing was shown: a new finding is accepted only if it was named.
+    /// The same consent after a report without findings: a new finding is accepted only if its id was named.
     #[must_use]
     pub fn bound_to_nothing(&self) -> Self {
         self.bound_to_ids(BTreeSet::new())
@@ -124,8 +124,8 @@ impl Consent {
         }
     }
 
-    /// The same, bound to what `report` shows. What appears later, or is worse by then, is not
-    /// accepted.
+    /// The same consent, limited to what `report` shows. A finding that gets worse later is not accepted. A
+    /// finding that first appears later is accepted only if its id was named.
     #[must_use]
     pub fn bound_to(&self, report: &Report) -> Self {
         let ids = report.to_accept().into_iter().map(ToOwned::to_owned);
@@ -136,7 +136,7 @@ impl Consent {
     }
 }
 
-/// The flags that accept all risks in `reports` and the risk `also`, and override `blockers`.
+/// The flags that accept all risks in `reports` and the risk `also`, and that override `blockers`.
 #[must_use]
 pub fn flags<'a, 'b>(
     reports: impl IntoIterator<Item = &'a Report>,

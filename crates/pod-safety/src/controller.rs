@@ -3,25 +3,26 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde::{Deserialize, Serialize};
 
-/// A kind of controller, as far as it is known here.
+/// The kind of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Kind {
-    /// Of one pod a node.
+    /// Runs one pod on each node.
     DaemonSet,
-    /// Of pods that end by themselves.
+    /// Runs pods that end by themselves.
     Job,
-    /// Of pods that are all alike.
+    /// Runs interchangeable pods.
     ReplicaSet,
-    /// The same, of old.
+    /// The predecessor of ReplicaSet.
     ReplicationController,
-    /// Of pods that have a name each.
+    /// Runs pods with stable names.
     StatefulSet,
-    /// Any other, which may promise anything.
+    /// Any other kind. Its guarantees are unknown.
     Other,
 }
 
 impl Kind {
-    /// That of the controller `reference`. One of the same name in another API group is another.
+    /// The kind of the controller `reference`. A kind with the same name in another API group is a different
+    /// kind.
     pub(crate) fn of(reference: &OwnerReference) -> Self {
         match (group(&reference.api_version), &*reference.kind) {
             ("apps", "DaemonSet") => Self::DaemonSet,
@@ -33,8 +34,8 @@ impl Kind {
         }
     }
 
-    /// Whether a pod is replaced only after it is gone, because the replacement gets the same name. Other
-    /// owners give each pod a new name.
+    /// Whether a pod is replaced only after it is gone, because the replacement has the same name. Other
+    /// controllers give each pod a new name.
     pub(crate) fn holds_names(self) -> bool {
         matches!(self, Self::StatefulSet | Self::Other)
     }
@@ -46,7 +47,7 @@ pub(crate) fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
     owners.iter().find(|owner| owner.controller == Some(true))
 }
 
-/// The controller as people know it, such as `StatefulSet/web`.
+/// The controller as shown to users, such as `StatefulSet/web`.
 pub(crate) fn shown_as(controller: &OwnerReference) -> String {
     format!("{}/{}", controller.kind, controller.name)
 }

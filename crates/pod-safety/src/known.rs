@@ -1,4 +1,4 @@
-//! Facts that may be unknown, and why. What could not be read never counts as ok.
+//! Facts that may be unknown, and why. A fact that could not be read never counts as ok.
 
 use std::fmt;
 
@@ -7,22 +7,22 @@ use maintenance_lease::ApiError;
 /// A fact, or why it is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known<T> {
-    /// It was read.
+    /// The fact.
     Yes(T),
-    /// It was not.
+    /// Why it is unknown.
     Unknown(Why),
 }
 
-/// Why something is not known.
+/// Why a fact is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The user lacks this right, such as `get nodes`.
+    /// The user lacks this permission, such as `get nodes`.
     Forbidden(String),
-    /// There was no valid answer; the error, in kubectl's words.
+    /// There was no valid answer. The text is the error as kubectl prints it.
     NoAnswer(String),
     /// It was not read.
     NotRead,
-    /// The objects that were read do not show it; what is missing or wrong.
+    /// The objects that were read do not show it. The text says what is missing or wrong.
     Inconclusive(String),
 }
 
@@ -33,7 +33,7 @@ impl<T> Default for Known<T> {
 }
 
 impl<T> Known<T> {
-    /// The outcome of a read that takes `right`.
+    /// The result of a read that needs the permission `right`.
     pub fn of(read: Result<T, ApiError>, right: impl FnOnce() -> String) -> Self {
         match read {
             Ok(fact) => Self::Yes(fact),
@@ -50,7 +50,7 @@ impl<T> Known<T> {
         }
     }
 
-    /// Why it is not known, if it is not.
+    /// Why the fact is unknown, if it is.
     pub fn why(&self) -> Option<&Why> {
         match self {
             Self::Yes(_) => None,
@@ -58,7 +58,7 @@ impl<T> Known<T> {
         }
     }
 
-    /// The same by reference.
+    /// The same fact by reference.
     pub fn as_ref(&self) -> Known<&T> {
         match self {
             Self::Yes(fact) => Known::Yes(fact),
@@ -66,7 +66,7 @@ impl<T> Known<T> {
         }
     }
 
-    /// What follows from the fact.
+    /// Applies `follow` to the fact, if it is known.
     pub fn map<U>(self, follow: impl FnOnce(T) -> U) -> Known<U> {
         match self {
             Self::Yes(fact) => Known::Yes(follow(fact)),

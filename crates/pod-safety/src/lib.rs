@@ -1,11 +1,11 @@
 //! Checks of stuck pods and unhealthy nodes.
 //!
-//! A forced deletion of a pod, or of an unreachable node, tells Kubernetes that its processes will never run again.
-//! Nothing checks that this is true. This library reads the evidence, finds the risks of a deletion, and distinguishes
-//! a fenced node from one that only seems dead.
+//! A forced deletion of a pod, or of an unreachable node, tells Kubernetes that its processes will never run
+//! again. Nothing checks that this is true. This library reads the evidence, finds the risks of a deletion,
+//! and distinguishes a fenced node from a node that only seems dead.
 //!
-//! [`cluster`] is the only code that sends requests. Everything else is pure: it takes the objects and the present
-//! time as arguments.
+//! [`cluster`] is the only code that sends requests. Everything else is pure: it takes the objects and the
+//! current time as arguments.
 
 #![warn(missing_docs)]
 

@@ -1,19 +1,19 @@
-//! What became of a deletion whose answer was lost, by a later read of its object. Pure.
+//! The result of a deletion whose response was lost, derived from a later read of its object. Pure.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::cluster::{Deletion, DeletionRequest};
 
-/// What a later read shows of the object of a deletion.
+/// The object of a deletion, as a later read shows it.
 #[derive(Clone, Debug)]
 pub struct ReadLater {
     /// Its metadata.
     pub metadata: ObjectMeta,
-    /// Whether somebody has deleted it, a pod by force.
+    /// Whether it has been deleted; for a pod, whether it has been force-deleted.
     pub is_deleted: bool,
 }
 
-/// What became of `request`; `None`: it may still take effect. `read`: `None` if the object is gone.
+/// The result of `request`; `None` if it may still take effect. `read` is `None` if the object is gone.
 #[must_use]
 pub fn settled(request: DeletionRequest<'_>, read: Option<ReadLater>) -> Option<Deletion> {
     let Some(read) = read.filter(|read| read.metadata.uid.as_deref() == Some(request.uid)) else {
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(bound(read("u-1", "9", true)), held());
         assert_eq!(unbound(read("u-1", "9", true)), held());
         assert_eq!(bound(read("u-1", "9", false)), Some(Deletion::Changed));
-        // It may still be on its way.
+        // The request may still arrive at the server.
         assert_eq!(bound(read("u-1", "7", false)), None);
         assert_eq!(unbound(read("u-1", "9", false)), None);
     }

@@ -1,4 +1,4 @@
-//! The health of a node, by its conditions, its kubelet's heartbeat, its taints and our record.
+//! The health of a node, derived from its conditions, its kubelet's heartbeat, its taints and our record.
 
 use std::time::Duration;
 
@@ -14,41 +14,41 @@ use crate::taint::{OutOfService, taints};
 use crate::wire::instant;
 use crate::words::age;
 
-/// The margin for a late renewal.
+/// Extra time for a late renewal.
 const WATCH_MARGIN: Duration = Duration::from_secs(2);
 
-/// How a node is.
+/// The health of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// Its kubelet reports it as ready, and it does not count as unreachable yet.
+    /// Its Ready condition is True. Its heartbeat may be old, but it is not reported as unreachable yet.
     Ready,
     /// Something is wrong with it, but it is not known to be unreachable.
     NotReady {
-        /// Its kubelet is alive and says so by itself.
+        /// Its kubelet is alive and reports the problem itself.
         reporting: bool,
     },
-    /// Unreachable: it may be dead, or still run behind a broken network.
+    /// It is unreachable. It may be dead, or it may still run behind a broken network.
     Unreachable {
-        /// Since when it is reported unreachable.
+        /// Since when Kubernetes reports it as unreachable.
         since: Option<Instant>,
     },
-    /// It is unreachable, and somebody asserts that nothing runs there any more.
+    /// It is unreachable, and somebody asserts that nothing runs there any more (the out-of-service taint).
     OutOfService {
-        /// Who, where our record says so.
+        /// Who asserts it, if our record says so.
         by: Option<String>,
-        /// What became of the node since that was recorded.
+        /// What happened to the node since it was recorded.
         since: Option<Since>,
     },
-    /// It was fenced and has been restarted since: its kubelet is alive, and what ran there before is gone.
-    /// What is left to do is to unfence it.
+    /// It was fenced and has been restarted since. Its kubelet is alive, and the processes from before are
+    /// gone. You only need to unfence it.
     Restarted {
         /// Who fenced it.
         by: String,
     },
-    /// Somebody asserts that nothing runs there, and its kubelet is alive, of the boot that was fenced or
-    /// of one that nobody recorded.
+    /// Somebody asserts that nothing runs there, but its kubelet is alive. It runs the boot that was fenced,
+    /// or a boot that nobody recorded.
     KubeletAlive {
-        /// Who, where our record says so.
+        /// Who asserts it, if our record says so.
         by: Option<String>,
     },
     /// There is no such Node.
@@ -56,7 +56,7 @@ pub enum Health {
 }
 
 impl Health {
-    /// Since when the node is unreachable, if it is and that is known.
+    /// Since when the node is unreachable, if it is and the time is known.
     #[must_use]
     pub fn unreachable_since(&self) -> Option<Instant> {
         match self {
@@ -66,17 +66,17 @@ impl Health {
     }
 }
 
-/// A kubelet's heartbeat: its Lease.
+/// The heartbeat of a kubelet, from its Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// When the kubelet renewed it, by its own clock, or when it was seen to change.
+    /// When the kubelet renewed it by its own clock, or when it was observed to change.
     pub at: Instant,
-    /// How old it may be for the kubelet to count as alive.
+    /// The age at which the kubelet no longer counts as alive.
     pub duration: Span,
 }
 
 impl From<Instant> for Heartbeat {
-    /// One that lasts as long as heartbeats usually do.
+    /// A heartbeat with the default duration.
     fn from(at: Instant) -> Self {
         Self {
             at,
@@ -86,64 +86,64 @@ impl From<Instant> for Heartbeat {
 }
 
 impl Heartbeat {
-    /// How old it is.
+    /// The age of the heartbeat; zero if it is in the future.
     #[must_use]
     pub fn age(self, now: Now) -> Span {
         (now.earliest - self.at).max(Span::ZERO)
     }
 
-    /// How long to watch it: a live kubelet renews it within this time, with a margin for the request.
+    /// How long to watch it. A live kubelet renews it within this time; a margin for the request is included.
     #[must_use]
     pub fn watch_time(self) -> Duration {
         let micros = u64::try_from(self.duration.as_micros()).unwrap_or(0);
         Duration::from_micros(micros / u64::from(HEARTBEAT_RENEWALS)) + WATCH_MARGIN
     }
 
-    /// By how much it is ahead of the clock, if that is too much to use it.
+    /// How far it is ahead of the clock, if that is too far to trust it.
     fn ahead(self, now: Now) -> Option<Span> {
         Some(self.at - now.latest).filter(|by| *by > self.duration)
     }
 }
 
-/// The signs of life of a Node, and what was asserted of it.
+/// What a Node and its heartbeat show: its readiness, its taint and the record of its fencing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeState {
     /// Its Ready condition; `None` if it never had one.
     pub ready: Option<Ready>,
-    /// Its kubelet's heartbeat (`None`: it has none).
+    /// Its kubelet's heartbeat; `None` if it has none.
     pub heartbeat: Known<Option<Heartbeat>>,
-    /// When its kubelet last reported a condition, which it does every few minutes only.
+    /// When its kubelet last reported a condition. It does so only every few minutes.
     pub reported: Option<Instant>,
     /// Its out-of-service taints.
     pub out_of_service: OutOfService,
     /// Our record of its fencing.
     pub record: Option<Record>,
-    /// What became of it since that.
+    /// What happened to the node since it was recorded.
     pub since: Option<Since>,
 }
 
 /// A Ready condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// What it says.
+    /// The status of the condition.
     pub status: Status,
-    /// Since when it says so.
+    /// When the status last changed.
     pub since: Option<Instant>,
 }
 
 /// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// So it is.
+    /// The condition is met.
     True,
-    /// It is not so.
+    /// The condition is not met.
     False,
-    /// Nobody knows.
+    /// It is unknown whether the condition is met.
     Unknown,
 }
 
 impl NodeState {
-    /// Those of `node`, whose kubelet's heartbeat was read beside it.
+    /// The state of `node`, with the heartbeat of its kubelet.
     #[must_use]
     pub fn of(node: &Node, heartbeat: Known<Option<Heartbeat>>) -> Self {
         let conditions = node
@@ -181,22 +181,23 @@ impl NodeState {
         }
     }
 
-    /// Whether a recorded fencing is in effect: Kubernetes knows of it, and the Node is known to be the
-    /// one that was fenced, not restarted since.
+    /// Whether a recorded fencing is in effect: the Node has the out-of-service taint, and it is known that
+    /// the machine has not been restarted since the record.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
         (self.since == Some(Since::SameBoot) || bugs::active(Bug::RecordOfAnyBoot))
             && self.out_of_service.is_asserted()
     }
 
-    /// The heartbeat, unless it is inconclusive: see [`trusted`].
+    /// The heartbeat, unless it is inconclusive. See [`trusted`].
     #[must_use]
     pub fn trusted_heartbeat(&self, now: Now) -> Known<Option<Heartbeat>> {
         trusted(&self.heartbeat, now)
     }
 
-    /// Whether the kubelet has a fresh heartbeat; `None` if that is unknown. A fresh report of a condition also
-    /// counts. An old one shows nothing, because conditions are rarely reported.
+    /// Whether the kubelet has a fresh heartbeat; `None` if this is unknown. If there is no usable heartbeat,
+    /// a fresh report of a condition counts instead. An old report proves nothing, because conditions are
+    /// rarely reported.
     #[must_use]
     pub fn is_fresh(&self, now: Now) -> Option<bool> {
         match self.trusted_heartbeat(now) {
@@ -205,9 +206,9 @@ impl NodeState {
         }
     }
 
-    /// Whether the kubelet is alive; `None` if that is unknown. If its heartbeat is inconclusive, the Ready
-    /// condition counts: the control plane sets it to Unknown if it gets no heartbeat. A kubelet without a
-    /// heartbeat that once reported its node as not ready may be alive or not.
+    /// Whether the kubelet is alive; `None` if this is unknown. If its heartbeat is unknown or inconclusive,
+    /// the Ready condition counts, because the control plane sets it to Unknown if it gets no heartbeat. If a
+    /// kubelet has no heartbeat and last reported its node as not ready, it may be alive or not.
     #[must_use]
     pub fn kubelet_state(&self, now: Now) -> Option<KubeletState> {
         if self.is_fresh(now) == Some(true) {
@@ -223,14 +224,14 @@ impl NodeState {
         }
     }
 
-    /// The last report of a condition, as a heartbeat.
+    /// The last report of a condition, as a heartbeat with the default duration.
     fn last_report(&self) -> Option<Heartbeat> {
         self.reported.map(Heartbeat::from)
     }
 
-    /// The heartbeat to watch for a change before its node counts as unreachable: it is old or ahead, but
-    /// the kubelet may be alive with a wrong clock. The control plane counts changes, so an old heartbeat of
-    /// a node that it does not call unknown is suspicious at any age.
+    /// The heartbeat to watch for a change before its node counts as unreachable. The heartbeat is old or
+    /// ahead, but the kubelet may be alive with a wrong clock. The control plane counts changes. So if it has
+    /// not set the Ready condition to Unknown, an old heartbeat is suspicious at any age.
     #[must_use]
     pub fn to_watch(&self, now: Now) -> Option<Heartbeat> {
         let heartbeat = self.heartbeat.value().copied().flatten()?;
@@ -239,13 +240,13 @@ impl NodeState {
         (is_doubtful && !is_fresh(Some(heartbeat), now)).then_some(heartbeat)
     }
 
-    /// What its Ready condition says; `None`: it has none.
+    /// The status of its Ready condition; `None` if it has none.
     #[must_use]
     pub fn status(&self) -> Option<Status> {
         self.ready.map(|ready| ready.status)
     }
 
-    /// How the node is at `now`.
+    /// The health of the node at `now`.
     #[must_use]
     pub fn health(&self, now: Now) -> Health {
         let kubelet_state = self.kubelet_state(now);
@@ -283,17 +284,17 @@ impl NodeState {
 /// Whether a kubelet is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KubeletState {
-    /// Its heartbeat is fresh, whether its node is ready or not.
+    /// Its heartbeat is fresh, even if its node is not ready.
     Alive,
-    /// Its heartbeat is old, and the control plane has not reported its node unreachable yet.
+    /// Its heartbeat is old, but the control plane has not reported its node as unreachable yet.
     Late,
-    /// Its node is not ready and unreachable.
+    /// Its heartbeat is not fresh, and its node is not ready.
     Unreachable,
 }
 
-/// Whether a kubelet is alive, by its last heartbeat (`None`: it has none) and whether its node is ready.
-/// This is the only place that decides whether a node is unreachable. If the heartbeat is missing or inconclusive,
-/// only `is_ready` counts.
+/// Whether a kubelet is alive, judged by its last heartbeat (`None` if it has none) and the readiness of its
+/// node. This is the only place that decides whether a node is unreachable. If the heartbeat is missing or
+/// inconclusive, only `is_ready` counts.
 #[must_use]
 pub fn kubelet_state(is_ready: bool, heartbeat: Option<Heartbeat>, now: Now) -> KubeletState {
     match (is_ready, heartbeat.filter(|one| one.ahead(now).is_none())) {
@@ -308,8 +309,8 @@ pub fn kubelet_state(is_ready: bool, heartbeat: Option<Heartbeat>, now: Now) -> 
     }
 }
 
-/// Whether a heartbeat is so young that its kubelet counts as alive. One that is ahead of the clock by
-/// more than it may be old is no sign of life: it would be one until that time comes.
+/// Whether a heartbeat is recent enough that its kubelet counts as alive. A heartbeat that is ahead of the
+/// clock by more than its duration does not count: it would look fresh until that time comes.
 #[must_use]
 pub fn is_fresh(heartbeat: Option<Heartbeat>, now: Now) -> bool {
     heartbeat.is_some_and(|heartbeat| {
@@ -322,8 +323,8 @@ pub fn is_fresh(heartbeat: Option<Heartbeat>, now: Now) -> bool {
     })
 }
 
-/// `heartbeat` as far as it tells anything at `now`: of a kubelet whose clock is far ahead nobody knows
-/// when it renewed it.
+/// `heartbeat`, or unknown if it is inconclusive at `now`. If the kubelet's clock is far ahead, nobody knows
+/// when the kubelet renewed it.
 #[must_use]
 pub fn trusted(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Known<Option<Heartbeat>> {
     match heartbeat {
@@ -428,7 +429,8 @@ mod tests {
                 40,
                 Some(KubeletState::Unreachable),
             ),
-            // Not ready is what a kubelet says; without a heartbeat it is unknown when it stopped reporting.
+            // A kubelet reported the node as not ready. Without a heartbeat it is unknown when the kubelet
+            // stopped reporting.
             (False, Known::Yes(None), 39, Some(KubeletState::Alive)),
             (False, Known::Yes(None), 60, None),
             (

@@ -1,9 +1,9 @@
-//! What became of a pod or Node whose deletion was requested.
+//! What happened to a pod or Node whose deletion was requested.
 
 use crate::constants::JOB_TRACKING;
 use crate::why::Reason;
 
-/// What became of it.
+/// What happened to the pod or Node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is gone.
@@ -14,67 +14,68 @@ pub enum Outcome {
     WouldBeDeleted,
     /// It is gone, and the expected replacement did not appear in time.
     Unreplaced {
-        /// Why not.
+        /// Why there is no replacement.
         reasons: Vec<Reason>,
     },
-    /// It was deleted; whether its replacement runs, or the pods of a Node are gone, could not be read.
+    /// It was deleted. It could not be read whether its replacement runs, or whether the pods of the Node are
+    /// gone.
     Unseen {
-        /// Why not.
+        /// Why it could not be read.
         error: String,
     },
-    /// It was deleted; the wait for its replacement, or for the end of a Node's pods, was interrupted.
+    /// It was deleted. The wait for its replacement, or for the removal of a Node's pods, was interrupted.
     Unwatched,
-    /// The request got no answer: it may have taken effect, or still may.
+    /// The request got no response. It may have taken effect, or may still take effect.
     Unknown {
-        /// Why; `None`: the answer was not awaited.
+        /// The error; `None` if the response was not awaited.
         error: Option<String>,
     },
     /// The pod was marked `Failed` for its Job, and the server refused to delete it.
     Marked {
-        /// Why.
+        /// Why the server refused.
         error: String,
     },
-    /// The object is kept by its finalizers.
+    /// The object still exists. If it has finalizers, they keep it.
     Held {
-        /// Which.
+        /// Its finalizers.
         finalizers: Vec<String>,
     },
-    /// It was already deleted and is kept by its finalizers; nothing was done.
+    /// It was already deleted and is kept by its finalizers, so nothing was done.
     StillHeld {
-        /// Which.
+        /// Its finalizers.
         finalizers: Vec<String>,
     },
-    /// The Node is gone, and pods of it are still there.
+    /// The Node is gone, and some of its pods still exist.
     PodsLeft {
-        /// Which, as `NAMESPACE/NAME`.
+        /// The pods, as `NAMESPACE/NAME`.
         pods: Vec<String>,
-        /// There is a Node of that name again.
+        /// A Node with that name was registered again.
         registered_again: bool,
     },
     /// A replacement exists.
     Replaced {
-        /// Which.
+        /// The replacement.
         replacement: Replacement,
         /// Why it does not run yet.
         reasons: Vec<Reason>,
     },
 }
 
-/// A pod in place of another.
+/// A pod that replaces another pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replacement {
     /// Its name.
     pub name: String,
     /// Its uid.
     pub uid: String,
-    /// Its node; `None`: it has none yet.
+    /// Its node; `None` if it is not scheduled yet.
     pub node: Option<String>,
-    /// It runs on a node that reports, and is not being deleted; or it has finished.
+    /// It runs on a node that reports and is not being deleted, or it has succeeded.
     pub is_back: bool,
 }
 
 impl Outcome {
-    /// Whether the pod or Node is deleted, and what follows is not known yet.
+    /// Whether the pod or Node was deleted, and the final outcome is not known yet.
     #[must_use]
     pub fn is_open(&self) -> bool {
         match self {
@@ -85,7 +86,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the request deleted it, or may have.
+    /// Whether the request deleted it or may have deleted it.
     #[must_use]
     pub fn was_deleted(&self) -> bool {
         !matches!(

@@ -1,4 +1,4 @@
-//! Pods that were removed, as a record of a fencing keeps them.
+//! Pods that were removed, as stored in the record of a fencing.
 
 use maintenance_lease::protocol::Instant;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::controller::Kind;
 use crate::wire::seconds;
 
-/// A pod that was removed, or soon will be.
+/// A pod that was removed or soon will be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Removed {
@@ -16,13 +16,13 @@ pub struct Removed {
     pub name: String,
     /// Its uid.
     pub uid: String,
-    /// The pods among which its replacement is; `None`: it has no controller.
+    /// Identifies the pods that can replace it; `None` if it has no controller.
     pub same_controller: Option<SameController>,
-    /// A replacement is worth waiting for.
+    /// Whether to wait for a replacement.
     pub is_expected: bool,
 }
 
-/// The pods among which a replacement is: those that the same controller made since.
+/// Identifies the pods that can replace a pod: those that the same controller created since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SameController {
     /// The controller's uid.
@@ -31,9 +31,10 @@ pub struct SameController {
     pub(crate) kind: Kind,
     /// The controller's name.
     pub(crate) name: String,
-    /// The label by which its pods, and perhaps others, are read.
+    /// The label that selects its pods, and perhaps others.
     pub(crate) label: Option<(String, String)>,
-    /// When the pod was asked to end, which is when many controllers replace it.
+    /// When the pod was deleted, which is when many controllers replace it. Shortly before the read if it was
+    /// not deleted.
     #[serde(with = "seconds")]
     pub(crate) since: Instant,
 }

@@ -1,4 +1,4 @@
-//! What replaces pods that were removed.
+//! Finds the replacements of pods that were removed.
 
 use std::collections::BTreeMap;
 
@@ -21,10 +21,11 @@ use crate::removed::{Removed, SameController};
 use crate::taint::OutOfService;
 use crate::wire::instant;
 
-/// How far the estimate of the server's time may be off.
+/// How far the estimate of the server's time may be off, in seconds.
 const TIME_SLACK: u32 = 2;
 
-/// Labels by which the pods of some controllers, or of one StatefulSet, are read without the others of their namespace.
+/// Labels that select the pods of one controller, or of one StatefulSet pod, without the other pods of the
+/// namespace.
 const DISTINGUISHING_LABELS: [&str; 4] = [
     "batch.kubernetes.io/controller-uid",
     "controller-uid",
@@ -32,28 +33,30 @@ const DISTINGUISHING_LABELS: [&str; 4] = [
     "statefulset.kubernetes.io/pod-name",
 ];
 
-/// The uids of replacements, and of the pods that they replace. No replacement is reported for two pods.
+/// The uids of replacements, each with the uid of the pod that it replaces. A replacement is never reported
+/// for two pods.
 pub(crate) type Replacements = BTreeMap<String, String>;
 
-/// Pods that are read with one request: those of a namespace with one of some values of a label, or all.
+/// Pods that are read with one request: a namespace, and the key of a label or `None` for all pods.
 pub(crate) type Group<'a> = (&'a str, Option<&'a str>);
 
 impl Removed {
-    /// Those of `pods`, which were read after `now`, that leave their node once it is fenced, and that their controllers
-    /// replace on other nodes. `taint` is the out-of-service taint that the node has.
+    /// The pods among `pods` that leave their node once it is fenced, and that their controllers replace on
+    /// other nodes. They were read after `now`. `taint` is the out-of-service taint that the node has.
     #[must_use]
     pub fn by_fencing(pods: &[Pod], taint: &OutOfService, now: Now) -> Vec<Self> {
         let leaving = pods.iter().filter(|pod| leaves(pod, taint));
         let removed = leaving.filter_map(|pod| {
             let same_controller = SameController::of(pod, now)?;
-            // Those of a DaemonSet belong to their node, and of others nobody knows whether they come back.
+            // Pods of a DaemonSet belong to their node. For pods of unknown controllers, it is unknown
+            // whether they are replaced.
             let moves = !matches!(same_controller.kind, Kind::DaemonSet | Kind::Other);
             moves.then(|| Self::of(pod, Some(same_controller), true))
         });
         removed.collect()
     }
 
-    /// `pod`, and the pods among which its replacement is, if one is worth waiting for.
+    /// `pod`, which pods can replace it, and whether to wait for a replacement.
     #[must_use]
     pub fn of(pod: &Pod, same_controller: Option<SameController>, is_expected: bool) -> Self {
         let PodSnapshot {
@@ -71,7 +74,7 @@ impl Removed {
         }
     }
 
-    /// The pod of `facts`, which is deleted by force, and the pods among which its replacement is.
+    /// The pod of `facts`, which is force-deleted, and which pods can replace it.
     #[must_use]
     pub fn by_deletion(facts: &Facts, same_controller: Option<SameController>) -> Self {
         let pod = &facts.pod;
@@ -84,7 +87,7 @@ impl Removed {
         }
     }
 
-    /// With which other pods it is read, and its value of their label.
+    /// The group that it is read with, and the value of its label.
     pub(crate) fn group(&self) -> (Group<'_>, &str) {
         let same_controller = self.same_controller.as_ref();
         let label = same_controller.and_then(|same_controller| same_controller.label.as_ref());
@@ -102,7 +105,7 @@ impl Removed {
         })
     }
 
-    /// What became of it, if these are the `pods` now.
+    /// What happened to the pod, if `pods` are the current pods.
     pub(crate) fn outcome(&self, pods: &[Pod], taken: &mut Replacements) -> Outcome {
         let name = Some(&self.name);
         let replacement = match pods.iter().find(|pod| pod.metadata.name.as_ref() == name) {
@@ -111,7 +114,7 @@ impl Removed {
                 return Outcome::Held { finalizers };
             }
             Some(pod) => Some(Replacement::of(pod)),
-            // A pod of a StatefulSet is only replaced by one of the same name.
+            // A pod of a StatefulSet is only replaced by a pod with the same name.
             None if self.keeps_name() => None,
             None => self.replacement(pods, taken),
         };
@@ -126,12 +129,13 @@ impl Removed {
         }
     }
 
-    /// The first of `pods` that the same controller made after this one was asked to end, of those that have not failed
-    /// and replace no other pod. It stays the same as long as it is there.
+    /// The pod in `pods` that replaces this one. It is the first pod that the same controller created after
+    /// the deletion, has not failed, and does not replace another pod. Once found, it stays the same for as
+    /// long as it exists.
     fn replacement(&self, pods: &[Pod], taken: &mut Replacements) -> Option<Replacement> {
         let same_controller = self.same_controller.as_ref()?;
         let others = self.others(pods);
-        // After a pod that failed, the controller creates another one, up to its limit of retries.
+        // If a pod fails, the controller creates another one, up to its limit of retries.
         let mut since: Vec<&Pod> = others
             .filter(|other| same_controller.is_since(other) && phase(other) != "Failed")
             .collect();
@@ -148,18 +152,18 @@ impl Removed {
         Some(first)
     }
 
-    /// Whether there is nothing more to wait for, after `outcome`: a replacement runs, or none comes before the
-    /// finalizers are gone.
+    /// Whether there is nothing more to wait for after `outcome`: a replacement runs, or none will come
+    /// before the finalizers are removed.
     pub(crate) fn is_settled(&self, outcome: &Outcome) -> bool {
         !self.is_expected
             || match outcome {
-                // A Job removes its own once it has counted the pod.
+                // A Job removes its finalizer once it has counted the pod.
                 Outcome::Held { finalizers } => finalizers.iter().any(|name| name != JOB_TRACKING),
                 outcome => !outcome.is_unfinished(),
             }
     }
 
-    /// The path of its controller, if its kind is known.
+    /// The API path of its controller, if the kind is known.
     pub(crate) fn controller_path(&self) -> Option<String> {
         let same_controller = self.same_controller.as_ref()?;
         let (group, plural) = match same_controller.kind {
@@ -173,7 +177,8 @@ impl Removed {
         Some(format!("{group}/namespaces/{namespace}/{plural}/{name}"))
     }
 
-    /// Whether its controller, as `read`, wants a pod in its place beside the `pods`. If it could not be read, it does.
+    /// Whether its controller, as `read`, wants a pod in its place in addition to `pods`. If the controller
+    /// could not be read, it is assumed to want one.
     pub(crate) fn is_wanted(&self, read: &Result<Option<Value>, ApiError>, pods: &[Pod]) -> bool {
         let active = self.others(pods).filter(|other| !has_ended(other)).count();
         match (read, &self.same_controller) {
@@ -185,7 +190,7 @@ impl Removed {
         }
     }
 
-    /// Whether its replacement has its name. That of another controller gets a new one.
+    /// Whether its replacement has the same name. Other controllers give the replacement a new name.
     #[must_use]
     pub fn keeps_name(&self) -> bool {
         let same_controller = self.same_controller.as_ref();
@@ -194,7 +199,8 @@ impl Removed {
 }
 
 impl SameController {
-    /// Those of `pod`, which was read after `now`; `None`: it has no controller.
+    /// Identifies the pods that can replace `pod`, which was read after `now`; `None` if it has no
+    /// controller.
     #[must_use]
     pub fn of(pod: &Pod, now: Now) -> Option<Self> {
         let metadata = &pod.metadata;
@@ -216,7 +222,7 @@ impl SameController {
         })
     }
 
-    /// Whether `pod`, which is not the one with `uid`, is of the same controller and not being deleted.
+    /// Whether `pod` belongs to the same controller, is not being deleted, and is not the pod with `uid`.
     fn has(&self, pod: &Pod, uid: &str) -> bool {
         let metadata = &pod.metadata;
         controller(metadata).is_some_and(|controller| {
@@ -225,16 +231,16 @@ impl SameController {
             && metadata.deletion_timestamp.is_none()
     }
 
-    /// Whether a pod of the controller was made after the request to end.
+    /// Whether a pod of the controller was created after the deletion.
     fn is_since(&self, pod: &Pod) -> bool {
         let created = pod.metadata.creation_timestamp.as_ref().map(instant);
-        // The server gives whole seconds.
+        // Creation times have whole seconds.
         created.is_some_and(|made| {
             made + Span::seconds(1) > self.since || bugs::active(Bug::EarlierReplacement)
         })
     }
 
-    /// Whether the controller, as read, wants a pod in place of `pod`, beside the `active` ones that it has.
+    /// Whether the controller, as `read`, wants a pod in place of `pod`, in addition to its `active` pods.
     fn wants(&self, pod: &str, read: &Value, active: usize) -> bool {
         // A controller that is being deleted creates nothing.
         if !read["metadata"]["deletionTimestamp"].is_null() {
@@ -248,7 +254,7 @@ impl SameController {
             let ordinal = member(pod).map(|(_, ordinal)| ordinal);
             return range.zip(ordinal).is_none_or(|(all, it)| all.contains(&it));
         }
-        // A new controller of that name has pods of its own.
+        // A new controller with that name has its own pods.
         if read["metadata"]["uid"] != *self.controller {
             return false;
         }
@@ -263,7 +269,8 @@ impl SameController {
         let succeeded = number(&status["succeeded"]).unwrap_or(0);
         let left = match number(&spec["completions"]) {
             Some(all) => Some(all.saturating_sub(succeeded)),
-            // Pods share a queue, and the first success says that it is empty.
+            // Without `completions`, the pods share a work queue, and the first success means that it is
+            // empty.
             None if succeeded > 0 => Some(0),
             None => None,
         };
@@ -329,7 +336,7 @@ mod tests {
         let is_back = |pod: Pod| is_settled(&[pod]).0;
         assert!(is_back(pod("u-2", "Running", &[])));
         assert!(!is_back(pod("u-2", "Pending", &[])));
-        // Its node may have been lost as well: the pod is marked, and later deleted.
+        // Its node may be lost too. Then the control plane marks the pod as not ready and later deletes it.
         let mut deleting = pod("u-2", "Running", &[]);
         let at = serde_json::from_value(json!("2026-01-01T00:00:00Z"));
         deleting.metadata.deletion_timestamp = Some(at.expect("a time"));

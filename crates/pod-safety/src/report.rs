@@ -8,7 +8,7 @@ use crate::checks::{self, FENCED, Level, UNREACHABLE, Verdict};
 use crate::facts::{Facts, NodeFacts, PodSnapshot, PresentNode};
 use crate::known::Known;
 
-/// What is to be deleted, or goes with it.
+/// The object to delete, or a pod that is deleted with its Node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeletionTarget {
     /// `pod` or `node`.
@@ -28,15 +28,15 @@ pub struct DeletionTarget {
 /// All verdicts on one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What it is about.
+    /// The object that the report is about.
     pub target: DeletionTarget,
-    /// One a check, in the order of the checks.
+    /// The verdicts, in the order of the checks.
     pub checks: Vec<Verdict>,
 }
 
 impl Report {
-    /// The report on a pod that is to be deleted by force. `first` is the uid that an earlier one was
-    /// about.
+    /// The report on a pod that is to be force-deleted. `first` is the uid in an earlier report, if there was
+    /// one.
     #[must_use]
     pub fn on_pod(facts: &Facts, first: Option<&str>, now: Now) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Report {
         }
     }
 
-    /// The report on a Node that is to be deleted. `first` is the uid that an earlier one was about.
+    /// The report on a Node that is to be deleted. `first` is the uid in an earlier report, if there was one.
     #[must_use]
     pub fn on_node(
         name: &str,
@@ -69,7 +69,7 @@ impl Report {
         }
     }
 
-    /// The node, if it is unreachable and was not fenced: it could be fenced instead.
+    /// The node, if it is unreachable and not fenced. It could be fenced instead.
     #[must_use]
     pub fn to_fence(&self) -> Option<&str> {
         let found = |id, level| {
@@ -80,7 +80,7 @@ impl Report {
         self.target.node().filter(|_| is_unreachable)
     }
 
-    /// The ids of the risks to accept, once each.
+    /// The ids of the risks to accept, without duplicates.
     #[must_use]
     pub fn to_accept(&self) -> Vec<&'static str> {
         let mut ids = Vec::new();
@@ -92,7 +92,7 @@ impl Report {
         ids
     }
 
-    /// The worst that is found by each check.
+    /// The worst level of each check.
     pub(crate) fn worst(&self) -> BTreeMap<&'static str, Level> {
         let mut worst = BTreeMap::new();
         for verdict in &self.checks {
@@ -104,7 +104,7 @@ impl Report {
 }
 
 impl DeletionTarget {
-    /// The node: itself, or that of the pod.
+    /// The node: the target itself, or the node of the pod.
     #[must_use]
     pub fn node(&self) -> Option<&str> {
         match self.kind {
@@ -141,7 +141,7 @@ impl DeletionTarget {
 }
 
 impl std::fmt::Display for DeletionTarget {
-    /// As kubectl names it: `pod/web-0`.
+    /// As kubectl prints it, such as `pod/web-0`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.kind, self.name)
     }

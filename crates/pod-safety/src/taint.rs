@@ -1,4 +1,4 @@
-//! Taints that evict pods, and who tolerates them.
+//! Taints that evict pods, and the tolerations for them.
 
 use k8s_openapi::api::core::v1::{Node, Taint, Toleration};
 use maintenance_lease::protocol::Instant;
@@ -7,24 +7,24 @@ use crate::bugs::{self, Bug};
 use crate::constants::OUT_OF_SERVICE;
 use crate::wire::instant;
 
-/// The effect of a taint that evicts pods which run already.
+/// The effect of a taint that evicts running pods.
 pub(crate) const NO_EXECUTE: &str = "NoExecute";
 
-/// What the out-of-service taints of a Node come to; there may be one of each effect.
+/// The combined effect of a Node's out-of-service taints. There may be one taint of each effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum OutOfService {
-    /// There is none.
+    /// The Node has no such taint.
     #[default]
     No,
-    /// Somebody asserts that nothing runs there any more. Kubernetes believes that, whatever the value
-    /// and effect: volumes are detached, and pods that are ending are deleted. But no pod is evicted.
+    /// Somebody asserts that nothing runs there any more. Kubernetes believes this, whatever the taint's
+    /// value and effect: it detaches volumes and deletes terminating pods. But it evicts no pods.
     Asserted,
-    /// The same, and pods are evicted that don't tolerate this.
+    /// As `Asserted`, and pods that do not tolerate this taint are evicted.
     Evicting(NoExecute),
 }
 
 impl OutOfService {
-    /// Those among `taints`.
+    /// The combined effect of the out-of-service taints among `taints`.
     pub fn of<'a>(taints: impl IntoIterator<Item = &'a Taint>) -> Self {
         let mut worst = Self::No;
         for taint in taints
@@ -39,19 +39,19 @@ impl OutOfService {
         worst
     }
 
-    /// Somebody asserts that nothing runs there any more.
+    /// Whether somebody asserts that nothing runs there any more.
     #[must_use]
     pub fn is_asserted(&self) -> bool {
         *self != Self::No
     }
 
-    /// Pods are evicted.
+    /// Whether pods are evicted.
     #[must_use]
     pub fn is_evicting(&self) -> bool {
         matches!(self, Self::Evicting(_))
     }
 
-    /// Whether a pod with `tolerations` is left where it is, be it for a time.
+    /// Whether a pod with `tolerations` is not evicted at once. It may be evicted later.
     #[must_use]
     pub fn spares(&self, tolerations: &[Toleration]) -> bool {
         match self {
@@ -80,18 +80,18 @@ pub struct NoExecute {
     pub key: String,
     /// Its value; empty if it has none.
     pub value: String,
-    /// Since when the node has it.
+    /// When the taint was added.
     pub added: Option<Instant>,
 }
 
 impl NoExecute {
-    /// Those of `node`.
+    /// The taints of `node` that evict pods.
     #[must_use]
     pub fn of(node: &Node) -> Vec<Self> {
         taints(node).iter().filter_map(Self::read).collect()
     }
 
-    /// `taint`, if it is one.
+    /// Reads `taint`; `None` if it does not evict pods.
     fn read(taint: &Taint) -> Option<Self> {
         (taint.effect == NO_EXECUTE || bugs::active(Bug::AnyEffectEvicts)).then(|| Self {
             key: taint.key.clone(),
@@ -100,8 +100,8 @@ impl NoExecute {
         })
     }
 
-    /// Whether `toleration` keeps a pod there, be it for a time, as `Toleration.ToleratesTaint` of
-    /// k8s.io/api has it.
+    /// Whether `toleration` keeps a pod on the node, at least for some time. Same rules as
+    /// `Toleration.ToleratesTaint` of k8s.io/api.
     #[must_use]
     pub fn is_tolerated_by(&self, toleration: &Toleration) -> bool {
         let is = |wanted: &Option<String>, value: &str| {

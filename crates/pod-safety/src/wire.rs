@@ -1,47 +1,47 @@
-//! Times as the API server writes them, as the rules count them: the only file that converts.
+//! Converts times between the API types and the rules' `Instant`. The only file that does.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use k8s_openapi::jiff::Timestamp;
 use maintenance_lease::protocol::Instant;
 
-/// A time of the wire, truncated to microseconds.
+/// An API time as an instant, truncated to microseconds.
 #[must_use]
 pub fn instant(time: &Time) -> Instant {
     Instant::from_micros(time.0.as_microsecond())
 }
 
-/// The same of a time with microseconds.
+/// An API time with microseconds as an instant.
 #[must_use]
 pub fn micro_instant(time: &MicroTime) -> Instant {
     Instant::from_micros(time.0.as_microsecond())
 }
 
-/// An instant as the wire has it, in whole seconds.
+/// An instant as an API time in whole seconds (RFC 3339).
 #[must_use]
 pub fn rfc3339(instant: Instant) -> String {
     let time = Timestamp::from_microsecond(instant.as_micros()).unwrap_or(Timestamp::MAX);
     format!("{time:.0}")
 }
 
-/// Instants in JSON, in whole seconds.
+/// Serializes instants in JSON, in whole seconds.
 pub mod seconds {
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer, Serializer};
 
     use super::{Instant, Timestamp, rfc3339};
 
-    /// Writes it as RFC 3339.
+    /// Writes an instant as RFC 3339.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// The errors of the serializer.
     pub fn serialize<S: Serializer>(instant: &Instant, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&rfc3339(*instant))
     }
 
-    /// Reads RFC 3339.
+    /// Reads an instant in RFC 3339.
     ///
     /// # Errors
-    /// If it is no time.
+    /// If the text is not a valid time.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Instant, D::Error> {
         let text = String::deserialize(from)?;
         let time: Timestamp = text.parse().map_err(D::Error::custom)?;

@@ -1,8 +1,8 @@
-//! Words that several checks share.
+//! Text fragments that several checks share.
 
 use maintenance_lease::protocol::Span;
 
-/// A length of time as kubectl prints ages, with the smaller unit only if it matters: `45s`, `5m30s`, `12m`,
+/// A duration as kubectl prints ages. The smaller unit is shown only if it matters: `45s`, `5m30s`, `12m`,
 /// `3h25m`, `26h`, `4d`.
 #[must_use]
 pub fn age(span: Span) -> String {
@@ -24,10 +24,10 @@ pub fn age(span: Span) -> String {
     }
 }
 
-/// How many of many are named.
+/// The number of items that a list shows.
 const FEW: usize = 5;
 
-/// The first few items one behind the other, and how many there are more.
+/// The first few items, separated by commas, and the number of the others.
 #[must_use]
 pub fn few(items: &[String]) -> String {
     match items.split_at_checked(FEW) {

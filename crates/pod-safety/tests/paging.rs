@@ -33,7 +33,8 @@ fn pod(name: &str) -> serde_json::Value {
     })
 }
 
-/// A client of `sandbox`, which changes and forgets its history after request `number`. `sent` counts requests.
+/// A client of `sandbox`. After request number `number`, the sandbox changes its objects and forgets its
+/// history. `sent` counts the requests.
 fn forgetful(sandbox: &Sandbox, number: usize, sent: &Arc<AtomicUsize>) -> Client {
     let (sandbox, sent) = (sandbox.clone(), Arc::clone(sent));
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -71,13 +72,13 @@ async fn a_list_whose_continue_token_expires_is_read_again_from_the_start() {
         assert_eq!(names.len(), PODS, "each pod once");
         assert_eq!(names[..2], ["pod-0000", "pod-0000-later"], "in order");
         assert!(!names.contains(&"pod-0001"), "as it is now");
-        // The pages that came, the one that did not, and all in one.
+        // The pages that succeeded, the page that failed, and one full list.
         assert_eq!(sent.load(Ordering::Relaxed), expires_after + 2);
     }
 }
 
-/// A client of `sandbox`. The second half of an answer arrives once as many requests were sent as `before_end` says for
-/// the number of the answer.
+/// A client of `sandbox` that delays the second half of each response. It sends the half once
+/// `before_end(response number)` requests were sent.
 fn slow(sandbox: &Sandbox, before_end: fn(usize) -> usize, sent: &watch::Sender<usize>) -> Client {
     let (sandbox, sent) = (sandbox.clone(), sent.clone());
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -113,7 +114,7 @@ async fn the_next_page_is_requested_while_one_arrives_and_no_other() {
         sandbox.put(pod(&format!("pod-{index:04}")));
     }
     let sent = watch::Sender::new(0);
-    // Of three pages, the last has no next one.
+    // There are three pages, and the last has no next page.
     let client = slow(&sandbox, |number| (number + 1).min(3), &sent);
     let reader = Reader::new(Requests::new(client, None));
     let reading = reader.pods_of_node("worker-1");

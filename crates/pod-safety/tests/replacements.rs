@@ -43,7 +43,7 @@ fn pod(kind: &str, number: usize, node: &str) -> Value {
     })
 }
 
-/// How many requests it takes to see that this many pods of each kind run again.
+/// The number of requests needed to see that `count` pods of each kind run again.
 async fn cost(count: usize) -> usize {
     let sandbox = Sandbox::new();
     let sent = Arc::new(AtomicUsize::new(0));
@@ -74,7 +74,7 @@ async fn cost(count: usize) -> usize {
     sent.load(Ordering::Relaxed)
 }
 
-/// One for the StatefulSets of a namespace, and one for the ReplicaSets.
+/// One request for the StatefulSets of a namespace, and one for the ReplicaSets.
 #[tokio::test]
 async fn a_hundred_pods_are_followed_with_as_many_requests_as_two() {
     assert_eq!(cost(1).await, 2);

@@ -1,4 +1,4 @@
-//! Whole Nodes of a list are the same in protobuf as in JSON. Only the real server has protobuf.
+//! Whole Nodes in a list are the same in protobuf and in JSON. Only a real API server supports protobuf.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ async fn client(kubeconfig: &Path) -> Client {
     Client::try_from(config.expect("a config")).expect("a client")
 }
 
-/// A client that accepts only `accept`, if it is set, and records the content types of the answers.
+/// A client that accepts only `accept`, if it is set, and records the content types of the responses.
 fn accepting(
     client: &Client,
     accept: Option<&'static str>,
@@ -64,7 +64,7 @@ async fn send(client: &Client, method: &str, path: &str, kind: &str, body: &Valu
         .expect("it is admitted");
 }
 
-/// What [`Reader::select_nodes`] promises of a Node.
+/// The fields of a Node that [`Reader::select_nodes`] guarantees.
 fn promised(node: Node) -> Node {
     let metadata = node.metadata;
     let entries = metadata.managed_fields.into_iter().flatten().map(|entry| {
@@ -117,7 +117,7 @@ fn promised(node: Node) -> Node {
     }
 }
 
-/// Nodes with what is rare or empty.
+/// Nodes with rare or empty values.
 fn odd_nodes() -> Vec<(&'static str, Value)> {
     let condition = |kind: &str, heartbeat: Value, transition: Value| {
         json!({
@@ -196,7 +196,7 @@ async fn nodes_are_the_same_in_each_encoding() {
         names.push(name);
     }
     let path = |node: usize| format!("/api/v1/nodes/{}", names[node]);
-    // Owners: of the status, of a key that somebody else applied, and of a cordon.
+    // Managed fields of the status, of a key that somebody else applied, and of a cordon.
     let report = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
     let status = format!("{}/status?fieldManager=kubelet", path(0));
     send(&admin, "PATCH", &status, MERGE_PATCH, &report).await;
@@ -233,7 +233,7 @@ async fn nodes_are_the_same_in_each_encoding() {
         });
         nodes.await.expect("a list")
     };
-    // The controllers of Kubernetes write new Nodes for a while.
+    // The controllers of Kubernetes keep changing new Nodes for some time.
     let (in_protobuf, in_json) = loop {
         let in_protobuf = read(None).await;
         let in_json = read(Some("application/json")).await;
@@ -251,7 +251,7 @@ async fn nodes_are_the_same_in_each_encoding() {
     for (protobuf, json) in in_protobuf.iter().zip(&in_json) {
         assert_eq!(protobuf, json);
     }
-    // They are not the same because both are empty.
+    // The Nodes are not equal only because both lists are empty.
     let text = serde_json::to_string(&in_protobuf).expect("JSON");
     for part in [
         "f:unschedulable",

@@ -1,4 +1,4 @@
-//! `pdb`: deleting bypasses what keeps evictions from going too far.
+//! `pdb`: a deletion bypasses the disruption budgets, which only limit evictions.
 
 use super::verdict::Verdict;
 use crate::facts::Budget;

@@ -1,4 +1,4 @@
-//! `finalizers`: who has to agree before the object goes.
+//! `finalizers`: which controllers must remove their finalizers before the object is gone.
 
 use super::verdict::Verdict;
 use crate::constants::JOB_TRACKING;
@@ -6,7 +6,7 @@ use crate::facts::PodSnapshot;
 
 const ID: &str = "finalizers";
 
-/// Those of a pod that is to be deleted by force.
+/// The verdict on the finalizers of a pod that is to be force-deleted.
 pub(super) fn of_pod(pod: &PodSnapshot) -> Verdict {
     if !pod.job_waits {
         return check(&pod.finalizers);

@@ -1,4 +1,4 @@
-//! `not-deleting` and `in-grace`: it was asked to end, and had the time to.
+//! `not-deleting` and `in-grace`: the pod was deleted and its grace period has ended.
 
 use maintenance_lease::protocol::Now;
 
@@ -7,7 +7,7 @@ use crate::bugs::{self, Bug};
 use crate::facts::PodSnapshot;
 use crate::words::age;
 
-/// The pod has not been asked to end.
+/// The pod has not been deleted yet.
 pub const NOT_DELETING: &str = "not-deleting";
 /// The grace period of the pod has not ended.
 pub const IN_GRACE: &str = "in-grace";

@@ -1,4 +1,4 @@
-//! `lease`, `lease-expired` and `remediation`: nobody else works on the node, neither a person nor an operator.
+//! `lease`, `lease-expired` and `remediation`: no other person and no operator works on the node.
 
 use maintenance_lease::protocol::identity::{person, visible};
 use maintenance_lease::protocol::{Instant, Now, Span};
@@ -8,7 +8,7 @@ use crate::facts::{FencingProgress, Lock, Remediation};
 use crate::known::Known;
 use crate::words::age;
 
-/// Somebody else holds the lock, or the caller's own is about to end.
+/// Somebody else holds the lock, or the caller's own lock expires soon.
 pub const LEASE: &str = "lease";
 const EXPIRED: &str = "lease-expired";
 const DELETED: &str = "lease-deleted";
@@ -95,8 +95,8 @@ pub(super) fn check(
     verdicts
 }
 
-/// The maintenance Lease of a deleted Node is deleted too. If somebody else holds it, they lose the lock
-/// and do not know it yet.
+/// The maintenance Lease of a deleted Node is deleted too. If somebody else holds it, they lose the lock and
+/// are not notified.
 pub(super) fn check_if_node_is_deleted(lock: &Known<Lock>, now: Now) -> Verdict {
     match lock {
         Known::Yes(Lock::Another { holder, until, .. }) => {
@@ -251,7 +251,7 @@ mod tests {
         let (level, words) = own(Span::micros(9_999_999));
         assert_eq!(level, Blocker);
         assert!(words.contains("expires in 9s"), "{words}");
-        // Others are kept away for a margin more, which is not the holder's.
+        // The lease stays held for the 3 s of clock skew after that, but its holder may no longer act.
         let (level, words) = own(Span::ZERO);
         assert_eq!(level, Blocker);
         assert!(words.contains("has expired"), "{words}");

@@ -1,4 +1,4 @@
-//! `mass-loss`: if most nodes are unreachable, the control plane may be the one that is cut off.
+//! `mass-loss`: if most nodes are unreachable, the control plane itself may be cut off.
 
 use super::verdict::Verdict;
 use crate::facts::Zone;

@@ -1,4 +1,4 @@
-//! `mirror`: a static pod exists on its node, whatever the API server has.
+//! `mirror`: a static pod exists on its node, even if its object is deleted from the API server.
 
 use super::verdict::Verdict;
 use crate::facts::PodSnapshot;
@@ -12,7 +12,7 @@ pub(super) fn check(pod: &PodSnapshot) -> Option<Verdict> {
     })
 }
 
-/// What becomes of a static pod whose Node is deleted.
+/// The verdict on a static pod whose Node is to be deleted.
 pub(super) fn check_if_node_is_deleted() -> Verdict {
     Verdict::ok("mirror", "a static pod: only this node runs it")
 }

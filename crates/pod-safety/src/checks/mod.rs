@@ -1,4 +1,4 @@
-//! The checks: each looks at facts and gives its verdict. Pure; the present is an argument.
+//! The checks: each examines facts and returns verdicts. They are pure; the current time is an argument.
 
 mod budgets;
 mod finalizers;
@@ -30,7 +30,7 @@ use crate::bugs::{self, Bug};
 use crate::facts::{Facts, Fenced, NodeFacts, PodConditions};
 use crate::known::Known;
 
-/// The ids of risks, which `--accept-risk` accepts.
+/// The ids of the risks that `--accept-risk` accepts.
 pub const RISKS: [&str; 8] = [
     "owner",
     "no-owner",
@@ -64,7 +64,8 @@ pub const OF_NODE: [&str; 8] = [
     REMEDIATION,
 ];
 
-/// The ids of risks that remain while processes of the node run, even if it is cut off.
+/// The ids of the risks that remain while processes run on the node. Cutting the node off does not remove
+/// them.
 const OF_PROCESSES: [&str; 3] = ["owner", "no-owner", "quorum"];
 
 /// The ids of blockers that can't be overridden.
@@ -81,7 +82,7 @@ pub const INFOS: [&str; 7] = [
     "replacement",
 ];
 
-/// All verdicts on a pod that is to be force-deleted. `first` is the uid from the report, if there was
+/// All verdicts on a pod that is to be force-deleted. `first` is the uid in the first report, if there was
 /// one already.
 #[must_use]
 pub fn of_pod(facts: &Facts, first: Option<&str>, now: Now) -> Vec<Verdict> {
@@ -101,7 +102,7 @@ pub fn of_pod(facts: &Facts, first: Option<&str>, now: Now) -> Vec<Verdict> {
     lowered_if_fenced(verdicts, &facts.node, now)
 }
 
-/// The verdicts on a pod whose Node is to be deleted, and which goes with it.
+/// The verdicts on a pod whose Node is to be deleted. The pod is deleted with its Node.
 #[must_use]
 pub fn of_pod_with_its_node(facts: &Facts, now: Now) -> Vec<Verdict> {
     if facts.pod.mirror {
@@ -111,7 +112,8 @@ pub fn of_pod_with_its_node(facts: &Facts, now: Now) -> Vec<Verdict> {
     lowered_if_fenced(on_workload(facts, finalizers), &facts.node, now)
 }
 
-/// The verdicts on a Node that is to be deleted. `first` is the uid that the report was about.
+/// The verdicts on a Node that is to be deleted. `first` is the uid in the first report, if there was one
+/// already.
 #[must_use]
 pub fn of_node(
     facts: &NodeFacts,
@@ -129,7 +131,8 @@ pub fn of_node(
     lowered_if_fenced(verdicts, facts, now)
 }
 
-/// Whether anything can still run on the node, and who else works on it. `conditions` are those of a pod of the node.
+/// Whether anything can still run on the node, and who else works on it. `conditions` are those of one of the
+/// node's pods.
 fn on_node(facts: &NodeFacts, conditions: Option<&PodConditions>, now: Now) -> Vec<Verdict> {
     let mut verdicts = node::check(facts, conditions, now);
     verdicts.push(mass_loss::check(&facts.zone));
@@ -137,7 +140,7 @@ fn on_node(facts: &NodeFacts, conditions: Option<&PodConditions>, now: Now) -> V
     verdicts
 }
 
-/// What the pod's owner, its data and its clients lose, no matter who deletes it.
+/// What the pod's owner, data and clients lose, no matter who deletes the pod.
 fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
     let mut verdicts = vec![owner::check(&facts.pod, &facts.owner)];
     verdicts.extend(quorum::check(&facts.pod, &facts.owner));
@@ -148,9 +151,9 @@ fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
     verdicts
 }
 
-/// If the node was fenced, nothing runs there any more, so risks become infos. If it was only cut off, its
-/// processes may run, so the risks about them stay. A record that a live kubelet contradicts does not
-/// lower any verdict.
+/// If the node was fenced, nothing runs there any more, so risks become infos. If the node was only cut off,
+/// its processes may run, so the risks about processes stay. A fencing record lowers no verdict if the
+/// kubelet is alive.
 fn lowered_if_fenced(mut verdicts: Vec<Verdict>, facts: &NodeFacts, now: Now) -> Vec<Verdict> {
     let Known::Yes(Some(node)) = &facts.node else {
         return verdicts;
@@ -173,7 +176,8 @@ mod tests {
     use crate::node_health::{Ready, Status};
     use crate::taint::OutOfService;
 
-    /// The levels of `owner` and `volume-attached` for a pod of an unreachable node with the taint, fenced like this.
+    /// The levels of `owner` and `volume-attached` for a pod of an unreachable node that has the
+    /// out-of-service taint and was fenced as in `how`.
     fn levels(how: Option<How>) -> [Level; 2] {
         let mut node = there();
         node.state.ready = Some(Ready {

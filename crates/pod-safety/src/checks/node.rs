@@ -1,4 +1,4 @@
-//! `node-alive`, `node-unreachable`, `node-gone` and `fenced`: whether anything can still run there.
+//! `node-alive`, `node-unreachable`, `node-gone` and `fenced`: whether anything can still run on the node.
 
 use maintenance_lease::protocol::Now;
 
@@ -17,7 +17,8 @@ const GONE: &str = "node-gone";
 const LET_KUBELET_END: &str = "let the kubelet end the pods";
 pub(crate) const FENCED: &str = "fenced";
 
-/// Whether the node lives: from the Node itself, else from its heartbeat and the `conditions` of a pod of it.
+/// Whether the node is alive. The Node itself shows it. If there is no Node or it can't be read, the
+/// heartbeat and the `conditions` of one of its pods do.
 pub(super) fn check(
     facts: &NodeFacts,
     conditions: Option<&PodConditions>,
@@ -34,7 +35,7 @@ pub(super) fn check(
     }
 }
 
-/// Of a pod that was never placed.
+/// The verdict on a pod that was never scheduled.
 pub(super) fn none() -> Verdict {
     Verdict::ok(
         UNREACHABLE,
@@ -92,8 +93,8 @@ fn of_present(node: &PresentNode, now: Now) -> Vec<Verdict> {
     }
 }
 
-/// Describes a node that is not ready: unreachable if the control plane gets no heartbeat, and otherwise
-/// as its kubelet reported.
+/// Describes a node that is not ready: as unreachable if the control plane gets no heartbeat, otherwise as
+/// its kubelet reported it.
 fn described(state: &NodeState, now: Now) -> String {
     let since = state.ready.and_then(|ready| ready.since);
     let long = since.map_or_else(String::new, |since| {
@@ -117,7 +118,7 @@ fn why_unknown(state: &NodeState, now: Now) -> Why {
     }
 }
 
-/// That a kubelet is alive, how old its `heartbeat` is and may be, and what to do.
+/// The blocker for a live kubelet: how old its `heartbeat` is, how old it may be, and what to do.
 fn alive(words: &str, heartbeat: &Known<Option<Heartbeat>>, to_do: &str, now: Now) -> Verdict {
     let heartbeat = match trusted(heartbeat, now) {
         Known::Yes(Some(last)) => format!(
@@ -130,7 +131,7 @@ fn alive(words: &str, heartbeat: &Known<Option<Heartbeat>>, to_do: &str, now: No
     Verdict::blocker(NODE_ALIVE, format!("{words} ({heartbeat}): {to_do}"))
 }
 
-/// How old a heartbeat is.
+/// Describes the age of a heartbeat.
 fn heartbeat_age(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> String {
     match trusted(heartbeat, now) {
         Known::Yes(Some(renewed)) => {
@@ -201,7 +202,7 @@ fn of_gone(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Vec<Verdict> {
     }
 }
 
-/// What can be said of the node without reading it.
+/// The verdict on a node that could not be read.
 fn of_unread(
     heartbeat: &Known<Option<Heartbeat>>,
     conditions: Option<&PodConditions>,
@@ -273,7 +274,7 @@ mod tests {
         Known::Yes(Some((NOW - Span::seconds(seconds)).into()))
     }
 
-    /// One of a kubelet whose clock is wrong.
+    /// The heartbeat of a kubelet whose clock is ahead.
     fn ahead() -> Known<Option<Heartbeat>> {
         Known::Yes(Some((NOW + Span::seconds(70 * 60)).into()))
     }
@@ -305,7 +306,7 @@ mod tests {
         }
     }
 
-    /// One that may not be read.
+    /// The facts about a Node that the user may not read.
     fn unread(heartbeat: Known<Option<Heartbeat>>) -> NodeFacts {
         NodeFacts {
             node: Known::Unknown(Why::Forbidden("get nodes".to_owned())),

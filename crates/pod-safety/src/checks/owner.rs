@@ -1,4 +1,5 @@
-//! `owner` and `no-owner`: what is promised about two pods at a time, and who brings a new one.
+//! `owner` and `no-owner`: whether the controller allows two of these pods at a time, and whether anything
+//! recreates the pod.
 
 use super::verdict::Verdict;
 use crate::facts::{Owner, PodSnapshot, Promise};
@@ -77,7 +78,7 @@ mod tests {
             let verdict = check(&pod, &controlled(promise, None));
             assert_eq!((verdict.id, verdict.level), (OWNER, Level::Ok));
         }
-        // It is lost all the same.
+        // Nothing recreates the pod, so it is still a risk.
         assert_eq!(check(&pod, &Owner::Nothing).level, Level::Risk);
     }
 

@@ -1,4 +1,4 @@
-//! `quorum`: whether the other members of its set can still decide without it.
+//! `quorum`: whether the other members of its set have a majority without it.
 
 use super::verdict::Verdict;
 use crate::facts::{Owner, PodSnapshot};
@@ -33,7 +33,7 @@ pub(super) fn check(pod: &PodSnapshot, owner: &Owner) -> Option<Verdict> {
     let of = format!("{what} ({ready} of {replicas} ready without it)");
     let verdict = match (replicas, ready) {
         (2, 0) => Verdict::risk(ID, "the other member is not ready, so none is left"),
-        // Two form no quorum.
+        // Two members cannot form a quorum.
         (2, _) => Verdict::info(
             ID,
             "the other member is ready; if one of them is the primary, check which one first (not checked here)",

@@ -1,4 +1,4 @@
-//! `replacement`: why no new pod would be created, or would run, once this one is gone.
+//! `replacement`: why no new pod would be created, or why it would not run, once this one is gone.
 
 use super::verdict::Verdict;
 use crate::facts::Obstacle;

@@ -1,4 +1,4 @@
-//! `rights`: the user may do what comes next.
+//! `rights`: whether the user has the permission for the next write.
 
 use super::verdict::Verdict;
 use crate::known::Known;

@@ -1,4 +1,4 @@
-//! `target`: it is still the one that the report was about.
+//! `target`: the object is still the one in the report.
 
 use super::verdict::Verdict;
 use crate::facts::{PodSnapshot, PresentNode};

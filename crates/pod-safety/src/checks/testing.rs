@@ -1,4 +1,4 @@
-//! Facts for the tables of the checks.
+//! Facts for the tests of the checks.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use maintenance_lease::protocol::Instant;
@@ -8,15 +8,15 @@ use crate::fencing::Record;
 use crate::known::{Known, Why};
 use crate::node_health::NodeState;
 
-/// The present.
+/// The current time in the tests.
 pub(super) const NOW: Instant = Instant::from_micros(1_000_000_000);
 
-/// What the user may not read.
+/// A fact that the user may not read.
 pub(super) fn forbidden<T>() -> Known<T> {
     Known::Unknown(Why::Forbidden("read it".to_owned()))
 }
 
-/// A pod that was asked to end long ago.
+/// A pod that was deleted long ago and is still terminating.
 pub(super) fn pod() -> PodSnapshot {
     PodSnapshot {
         namespace: "shop".to_owned(),
@@ -34,7 +34,7 @@ pub(super) fn pod() -> PodSnapshot {
     }
 }
 
-/// One that was never placed on a node.
+/// A pod that was never scheduled to a node.
 pub(super) fn unplaced() -> PodSnapshot {
     PodSnapshot {
         node: String::new(),
@@ -42,7 +42,7 @@ pub(super) fn unplaced() -> PodSnapshot {
     }
 }
 
-/// A Node of which nothing was ever heard.
+/// A Node without a Ready condition and without a heartbeat.
 pub(super) fn there() -> PresentNode {
     PresentNode {
         uid: "n-1".to_owned(),
@@ -58,7 +58,7 @@ pub(super) fn there() -> PresentNode {
     }
 }
 
-/// The record of its fencing.
+/// The record of a fencing of that Node.
 pub(super) fn record() -> Record {
     Record {
         who: "alice@bastion".to_owned(),

@@ -1,4 +1,4 @@
-//! How a check ends.
+//! The result of a check.
 
 use std::fmt;
 
@@ -25,19 +25,19 @@ pub enum Level {
     Blocker,
 }
 
-/// The id that accepts everything that could not be read.
+/// The id that accepts all findings that could not be checked.
 pub const UNREAD: &str = "unread";
 
 /// What one check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// The name of the check.
+    /// The id of the check.
     pub id: &'static str,
-    /// How bad it is.
+    /// The severity of the finding.
     pub level: Level,
-    /// What it found, for people. Equal findings of several pods have equal texts.
+    /// The finding as text for people. If several pods have the same finding, the texts are equal.
     pub words: String,
-    /// What the finding is about, such as controllers or volumes.
+    /// The objects that the finding is about, such as controllers or volumes.
     pub names: Vec<String>,
     /// A blocker that can't be overridden.
     pub is_final: bool,
@@ -86,14 +86,14 @@ impl Verdict {
         Self::new(id, level, format!("unknown {what}: {why}"))
     }
 
-    /// The same after what is `known`.
+    /// As [`unread`](Self::unread), but the text begins with what is `known`.
     pub(super) fn unread_beside(id: &'static str, known: &str, what: &str, why: &Why) -> Self {
         let unread = Self::unread(id, what, why);
         let words = format!("{known}; {}", unread.words);
         Self { words, ..unread }
     }
 
-    /// The same finding, about these objects.
+    /// The same finding, about the objects with these names.
     pub(super) fn of<T: ToString>(self, names: impl IntoIterator<Item = T>) -> Self {
         let names = names.into_iter().map(|name| name.to_string());
         Self {

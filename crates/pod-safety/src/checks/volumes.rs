@@ -1,4 +1,4 @@
-//! `volume-attached` and `volume-unguarded`: what keeps two pods from writing to the same data.
+//! `volume-attached` and `volume-unguarded`: what prevents two pods from writing to the same data.
 
 use super::verdict::Verdict;
 use crate::constants::FORCED_DETACH;
@@ -133,7 +133,7 @@ mod tests {
                 vec![volume(no(), no()), volume(forbidden(), forbidden())],
                 vec![(UNGUARDED, Level::Unread), (ATTACHED, Level::Unread)],
             ),
-            // What is certainly lost is reported, even if other facts are unknown.
+            // A known risk is reported, even if other facts are unknown.
             (
                 vec![
                     volume(forbidden(), forbidden()),

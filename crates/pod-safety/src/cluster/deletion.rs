@@ -1,4 +1,4 @@
-//! Deletion of pods and Nodes: of exactly what was read.
+//! Deletes pods and Nodes, but only the exact objects that were read.
 
 use http::Method;
 use maintenance_lease::protocol::Instant;
@@ -12,19 +12,19 @@ use super::reader::read;
 use crate::facts::PodSnapshot;
 use crate::wire::rfc3339;
 
-/// What became of a request to delete.
+/// The result of a delete request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deletion {
-    /// The server did it, and the object is gone.
+    /// The object is gone.
     Done,
-    /// The server did it, and the object stays until somebody has removed these finalizers.
+    /// The server accepted the deletion. The object stays until its finalizers are removed.
     Held {
-        /// Which.
+        /// The remaining finalizers.
         finalizers: Vec<String>,
     },
-    /// It was gone already.
+    /// The object was already gone.
     AlreadyGone,
-    /// It changed since it was read: nothing was done.
+    /// The object changed since it was read, so nothing was deleted.
     Changed,
 }
 
@@ -33,11 +33,11 @@ pub enum Deletion {
 pub struct DeletionRequest<'a> {
     /// The uid that was read.
     pub uid: &'a str,
-    /// The resource version that was read; `None`: any of that uid.
+    /// The resource version that was read; `None` deletes any version with this uid.
     pub version: Option<&'a str>,
-    /// How many seconds it has to end; `None`: as many as its kind has.
+    /// The grace period in seconds; `None` uses the object's default.
     pub grace: Option<u32>,
-    /// The server checks it and deletes nothing.
+    /// The server only checks the request and deletes nothing.
     pub dry_run: bool,
 }
 
@@ -45,7 +45,7 @@ impl Reader {
     /// Deletes a pod, if it is still the one in `request`.
     ///
     /// # Errors
-    /// If the server refuses or fails. One that [leaves writes unknown] may have deleted it.
+    /// If the server refuses or fails. If the error [leaves writes unknown], the pod may be deleted.
     ///
     /// [leaves writes unknown]: ApiError::leaves_writes_unknown
     pub async fn delete_pod(
@@ -57,13 +57,14 @@ impl Reader {
         self.delete(pod_path(namespace, name), request).await
     }
 
-    /// Sets the phase of `pod` to Failed if it is still as it was read, as pod garbage collection does before
-    /// it deletes. A Job may keep a pod until then, and the kubelet of a dead node does not report the phase.
-    /// The condition `DisruptionTarget` tells the Job's failure policy that this was not the pod's fault.
+    /// Sets the phase of `pod` to Failed if it has not changed since it was read. Pod garbage collection does
+    /// the same before it deletes. A Job may keep a pod until its phase is Failed, and the kubelet of a dead
+    /// node does not report the phase. The condition `DisruptionTarget` tells the Job's failure policy that
+    /// the pod did not fail by itself.
     ///
     /// # Errors
-    /// If the server refuses or fails, also because the pod changed. One that [leaves writes unknown] may
-    /// have set it.
+    /// If the server refuses or fails, or the pod changed. If the error [leaves writes unknown], the phase
+    /// may be set.
     ///
     /// [leaves writes unknown]: ApiError::leaves_writes_unknown
     pub async fn fail_pod(
@@ -90,7 +91,7 @@ impl Reader {
     /// Deletes a Node, if it is still the one in `request`.
     ///
     /// # Errors
-    /// As [`delete_pod`](Self::delete_pod).
+    /// See [`delete_pod`](Self::delete_pod).
     pub async fn delete_node(
         &self,
         name: &str,
@@ -115,8 +116,8 @@ impl Reader {
     }
 }
 
-/// What an accepted deletion did. The answer has the object as it is now. If the object is gone, the
-/// answer has its last state or no object.
+/// The result of an accepted deletion. The response contains the object as it is now. If the object is gone,
+/// the response contains its last state or no object.
 fn accepted(answer: &[u8]) -> Result<Deletion, ApiError> {
     #[derive(Deserialize)]
     struct Answer {
@@ -153,8 +154,8 @@ fn failed(pod: &PodSnapshot, now: Instant) -> Value {
     })
 }
 
-/// The body of a deletion. Everything is said here: beside a body the server ignores the query, and a
-/// dry run in the query would delete.
+/// The body of a deletion. If a request has a body, the server ignores the query. A dry run that is requested
+/// only in the query would really delete, so all options are in the body.
 fn options(request: DeletionRequest<'_>) -> Value {
     let mut preconditions = json!({"uid": request.uid});
     if let Some(version) = request.version {

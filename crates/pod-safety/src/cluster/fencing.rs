@@ -1,4 +1,4 @@
-//! What fencing reads of a node.
+//! Reads the state of a node for fencing.
 
 use futures::future::join;
 use k8s_openapi::api::core::v1::Node;
@@ -14,16 +14,16 @@ use crate::fencing::{Attempt, Machine};
 use crate::known::Known;
 use crate::node_health::NodeState;
 
-/// A Node, with what is seen of it elsewhere.
+/// A Node, with what other objects show about it.
 #[derive(Clone, Debug)]
 pub struct Evidence {
-    /// As the server sent it: what a write is based on.
+    /// The Node as the server sent it. Writes are based on it.
     pub raw: Value,
-    /// The same, as far as its type knows it.
+    /// The same Node as a typed object.
     pub node: Node,
-    /// Its signs of life, and its record.
+    /// Its readiness, its heartbeat and the record of its fencing.
     pub state: NodeState,
-    /// Who else repairs it, if anybody.
+    /// The operator that repairs the node, if any.
     pub remediation: Known<Option<String>>,
 }
 
@@ -34,27 +34,27 @@ impl Evidence {
         self.node.metadata.uid.as_deref().unwrap_or_default()
     }
 
-    /// The version that was read.
+    /// The Node's resource version.
     #[must_use]
     pub fn version(&self) -> &str {
         let version = self.node.metadata.resource_version.as_deref();
         version.unwrap_or_default()
     }
 
-    /// The machine behind it.
+    /// The machine that the Node represents.
     #[must_use]
     pub fn machine(&self) -> Machine {
         Machine::of(&self.node)
     }
 
-    /// It carries our annotation, be it a record or not.
+    /// Whether the Node has our `fenced` annotation, even if its value is not a valid record.
     #[must_use]
     pub fn is_annotated(&self) -> bool {
         let annotations = self.node.metadata.annotations.as_ref();
         annotations.is_some_and(|annotations| annotations.contains_key(ANNOTATION))
     }
 
-    /// The hook that was announced on it last, if that was not taken back.
+    /// The hook that was last announced on the Node, unless the announcement was removed.
     #[must_use]
     pub fn attempt(&self) -> Option<Attempt> {
         Attempt::on(&self.node)
@@ -62,10 +62,10 @@ impl Evidence {
 }
 
 impl Reader {
-    /// What is seen of a node; `None` if there is no such Node.
+    /// The state of a node; `None` if there is no such Node.
     ///
     /// # Errors
-    /// If the Node can't be read. Anything else that can't is unknown.
+    /// If the Node can't be read. Other facts that can't be read are unknown.
     pub async fn evidence(&self, name: &str) -> Result<Option<Evidence>, ApiError> {
         let path = format!("/api/v1/nodes/{}", escape(name));
         let (raw, (heartbeat, remediation)) = join(

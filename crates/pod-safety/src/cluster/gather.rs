@@ -1,5 +1,5 @@
-//! Gathers what the checks look at: everything side by side, and as many requests as there are nodes,
-//! namespaces and kinds, however many pods.
+//! Gathers the facts for the checks. All requests run in parallel. Their number depends on the number of
+//! nodes, namespaces and kinds, not on the number of pods.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -25,7 +25,7 @@ use crate::node_health::{Heartbeat, NodeState};
 
 const LEASES: &str = "leases.coordination.k8s.io";
 
-/// What the pods of one namespace make necessary to read there.
+/// Which kinds must be read in one namespace because of its pods.
 #[derive(Default)]
 struct Needs {
     kinds: BTreeSet<Kind>,
@@ -36,9 +36,9 @@ struct Needs {
 }
 
 impl Reader {
-    /// Gathers what is known of `pods`, their nodes and `nodes`. Asks as `locks` for the maintenance
-    /// Leases, of which `is_own` tells what the caller has. `now` is from before, so that what was
-    /// alive when it was read stays so, however long other reads take.
+    /// Gathers what is known of `pods`, their nodes and `nodes`. Reads the maintenance Leases through
+    /// `locks`; `is_own` returns whether the caller holds a Lease. `now` must be from before the reads: a
+    /// node that is alive when it is read then counts as alive, no matter how long the other reads take.
     pub async fn gather(
         &self,
         locks: &Maintenance,
@@ -154,13 +154,15 @@ impl Reader {
         (nodes, cluster_nodes.map(|all| all.rows))
     }
 
-    /// How many nodes of `node`'s zone, and of others, are unreachable at `now`, which is from before.
+    /// How many nodes are unreachable at `now`, in `node`'s zone and in the other zones. `now` must be from
+    /// before the reads.
     pub async fn zone(&self, node: &str, now: Now) -> Known<Zone> {
         let cluster_nodes = self.cluster_nodes(now).await;
         cluster_nodes.map(|all| all.zone_of(node, now))
     }
 
-    /// All nodes, their heartbeats, and those that are unreachable at `now` and known to be fenced.
+    /// All nodes, their heartbeats, and the nodes that are known to be fenced and whose kubelets are not
+    /// alive at `now`.
     async fn cluster_nodes(&self, now: Now) -> Known<ClusterNodes> {
         let (rows, heartbeats) = join!(self.node_rows(), self.heartbeats());
         let rows = Known::of(rows, || "list nodes".to_owned());
@@ -187,7 +189,7 @@ impl Reader {
         })
     }
 
-    /// Which operator of medik8s repairs the node.
+    /// The medik8s operator that repairs the node, by its Lease.
     pub(super) async fn remediation(&self, node: &str) -> Known<Remediation> {
         let path = format!(
             "/apis/coordination.k8s.io/v1/namespaces/{MEDIK8S_LEASES}/leases/{}",
@@ -278,7 +280,8 @@ impl Reader {
     }
 }
 
-/// `lock`, or unknown if the caller may not lock the node: somebody else could then lock it during the deletion.
+/// Returns `lock`, or unknown if the caller may not lock the node: somebody else could then lock it during
+/// the deletion.
 fn unknown_unless_lockable(lock: Known<Lock>, verb: &str, may_take: &Known<bool>) -> Known<Lock> {
     if !matches!(lock, Known::Yes(Lock::Free | Lock::Expired { .. })) {
         return lock;
@@ -292,8 +295,8 @@ fn unknown_unless_lockable(lock: Known<Lock>, verb: &str, may_take: &Known<bool>
     }
 }
 
-/// The remediation that the medik8s Lease shows. If it shows none, the result is unknown, because the taints of the Node
-/// could not be read.
+/// The remediation that the medik8s Lease shows. If it shows none, the result is unknown, because the taints
+/// of the Node could not be read.
 fn remediation_by_lease_alone(by_lease: Known<Remediation>, unread: &Why) -> Known<Remediation> {
     match by_lease {
         Known::Yes(Remediation::None) => Known::Unknown(unread.clone()),
@@ -304,9 +307,9 @@ fn remediation_by_lease_alone(by_lease: Known<Remediation>, unread: &Why) -> Kno
 /// The nodes of the cluster.
 struct ClusterNodes {
     rows: Vec<NodeRow>,
-    /// Of each kubelet.
+    /// The heartbeats of the kubelets, by node.
     heartbeats: HashMap<String, Heartbeat>,
-    /// Those that were fenced, and have not come back.
+    /// The nodes that were fenced and have not come back.
     fenced: BTreeSet<String>,
 }
 
@@ -316,7 +319,7 @@ impl ClusterNodes {
     }
 }
 
-/// What the server, or the way to it, said.
+/// The API error that caused `error`.
 fn cause(error: Error) -> ApiError {
     match error {
         Error::Api(source) | Error::MissingRight { source, .. } => source,

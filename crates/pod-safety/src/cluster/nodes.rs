@@ -1,4 +1,4 @@
-//! Nodes: all of them as rows, and one changed on the version that was read.
+//! Reads all nodes as table rows, and patches one Node on the version that was read.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::Reader;
 use crate::facts::NodeRow;
 use crate::fencing::record::ANNOTATION;
 
-/// A row of kubectl's table of nodes.
+/// A row of the table that `kubectl get nodes` prints.
 #[derive(Deserialize)]
 struct Row {
-    /// Name, status and more.
+    /// Name, status and other columns.
     cells: Vec<Value>,
     object: RowObject,
 }
@@ -34,10 +34,10 @@ struct RowMetadata {
 }
 
 impl Reader {
-    /// All nodes, as rows: whole Nodes are several times as large.
+    /// All nodes as table rows. Whole Nodes are several times larger.
     ///
     /// # Errors
-    /// As [`list`](Self::list).
+    /// See [`list`](Self::list).
     pub(super) async fn node_rows(&self) -> Result<Vec<NodeRow>, ApiError> {
         let read = |row: Row| {
             let status = row.cells.get(1).and_then(Value::as_str).unwrap_or_default();
@@ -58,13 +58,15 @@ impl Reader {
             .await
     }
 
-    /// Applies a merge patch to a Node. Returns the Node as the server stored it: an admission webhook may have changed it.
+    /// Applies a merge patch to a Node. Returns the Node as the server stored it, because an admission
+    /// webhook may have changed it.
     ///
     /// # Errors
-    /// If the server refuses or fails, or nothing comes in time.
+    /// If the server refuses or fails, or does not respond in time.
     ///
     /// # Caveats
-    /// Where [`ApiError::leaves_writes_unknown`], it may have taken effect, or may yet.
+    /// If the error [leaves writes unknown](ApiError::leaves_writes_unknown), the patch may have taken effect
+    /// or may still take effect.
     pub async fn patch_node(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Objects of a kind: one, or all of a namespace or the cluster.
+//! Reads one object, or all objects of a kind in a namespace or in the cluster.
 
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use maintenance_lease::{ApiError, escape};
@@ -8,7 +8,7 @@ use super::Reader;
 use crate::known::{Known, Why};
 
 impl Reader {
-    /// An object of the core group in a namespace.
+    /// Reads a namespaced object of the core group.
     pub(super) async fn one<T: DeserializeOwned>(
         &self,
         namespace: &str,
@@ -23,7 +23,7 @@ impl Reader {
         self.get(&path).await
     }
 
-    /// An object that has no namespace.
+    /// Reads an object that has no namespace.
     pub(super) async fn unplaced<T: DeserializeOwned>(
         &self,
         group: &str,
@@ -34,7 +34,7 @@ impl Reader {
         Known::of(self.get(&path).await, || format!("get {plural}"))
     }
 
-    /// All objects of a kind in a namespace.
+    /// Lists all objects of a kind in a namespace.
     pub(super) async fn all_in<T: DeserializeOwned + Send>(
         &self,
         namespace: &str,
@@ -47,7 +47,7 @@ impl Reader {
         })
     }
 
-    /// All attachments.
+    /// Lists all VolumeAttachments.
     pub(super) async fn volume_attachments(&self) -> Known<Vec<VolumeAttachment>> {
         let read = self.list("/apis/storage.k8s.io/v1/volumeattachments", "");
         Known::of(read.await, || {
@@ -56,7 +56,7 @@ impl Reader {
     }
 }
 
-/// What `read` finds, if it is needed.
+/// The result of `read` if `is_needed`, otherwise unknown.
 pub(super) async fn needed<T, F>(is_needed: bool, read: impl FnOnce() -> F) -> Known<T>
 where
     F: Future<Output = Known<T>>,

@@ -1,4 +1,4 @@
-//! What keeps the pods of a node from running elsewhere once it is fenced.
+//! What prevents the pods of a node from running elsewhere once the node is fenced.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::fencing::cost::leaves;
 use crate::known::Known;
 use crate::taint::OutOfService;
 
-/// What the pods of one namespace make necessary to read there.
+/// What must be read in one namespace because of its pods.
 #[derive(Default)]
 struct Needs<'a> {
     claims: bool,
@@ -29,9 +29,10 @@ struct Needs<'a> {
 }
 
 impl Reader {
-    /// The pods that leave a node once it is fenced, and whose replacements will not come or not run. What can't be read
-    /// is not guessed. The requests are those of the kinds in each namespace, and one for each StatefulSet whose list may
-    /// not be read. `taint` is the one that the node has.
+    /// The pods that leave a node once it is fenced, and whose replacements will not be created or will not
+    /// run. What can't be read is not reported as an obstacle. Each kind is listed once per namespace. If
+    /// StatefulSets can't be listed, each one is read by itself. `taint` is the out-of-service taint that the
+    /// node has.
     pub async fn blocked_replacements(
         &self,
         pods: &[Pod],
@@ -46,7 +47,7 @@ impl Reader {
             };
             let kind = Kind::of(owner);
             let needs = needs.entry(namespace(pod)).or_default();
-            // A pod of a DaemonSet comes back to its node.
+            // A DaemonSet recreates its pod on the same node.
             needs.claims |= kind != Kind::DaemonSet && claims(pod).next().is_some();
             if kind == Kind::StatefulSet {
                 needs.sets.insert(&owner.name);
@@ -106,7 +107,8 @@ impl Reader {
         }
     }
 
-    /// The StatefulSets of a namespace, or of these `names` those that can be read: a fencer may only read one at a time.
+    /// The StatefulSets of a namespace. If they can't be listed, those of these `names` that can be read: the
+    /// user may have the permission to get them but not to list them.
     async fn stateful_sets(
         &self,
         namespace: &str,

@@ -1,4 +1,4 @@
-//! Pods, as they are read.
+//! Reads pods, claims and namespaces.
 
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::{ApiError, Error, Right, escape};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Reader;
 use crate::known::Known;
 
-/// A row that `kubectl get` prints.
+/// A row of the table that `kubectl get` prints.
 #[derive(Deserialize)]
 struct Row {
     cells: Vec<Value>,
@@ -21,19 +21,19 @@ impl Row {
 }
 
 impl Reader {
-    /// The pod; `None` if there is none.
+    /// Reads a pod; `None` if it does not exist.
     ///
     /// # Errors
-    /// If it can't be read.
+    /// If the pod can't be read.
     pub async fn pod(&self, namespace: &str, name: &str) -> Result<Option<Pod>, Error> {
         let read = self.get(&pod_path(namespace, name)).await;
         read.map_err(|error| on_pods("get", Some(namespace)).explain(error))
     }
 
-    /// The pods of a namespace that match a label selector; an empty one matches all.
+    /// The pods of a namespace that match a label selector; an empty selector matches all.
     ///
     /// # Errors
-    /// If they can't be read.
+    /// If the pods can't be read.
     pub async fn pods(&self, namespace: &str, selector: &str) -> Result<Vec<Pod>, Error> {
         let path = format!("/api/v1/namespaces/{}/pods", escape(namespace));
         let query = format!("labelSelector={}", escape(selector));
@@ -41,21 +41,22 @@ impl Reader {
         read.map_err(|error| on_pods("list", Some(namespace)).explain(error))
     }
 
-    /// The names of the pods of a namespace, each with what `kubectl get` says of its status: rows, since
-    /// whole pods are a hundred times as large.
+    /// The names of the pods of a namespace, each with its status as `kubectl get` shows it. Reads table
+    /// rows, because whole pods are a hundred times larger.
     ///
     /// # Errors
-    /// If they can't be read.
+    /// If the pods can't be read.
     pub async fn pod_rows(&self, namespace: &str) -> Result<Vec<(String, String)>, ApiError> {
         let rows = self.rows_of_pods(namespace).await?;
         let named = rows.into_iter().map(|[name, _, status]| (name, status));
         Ok(named.collect())
     }
 
-    /// The same of the PersistentVolumeClaims of a namespace.
+    /// The names of the PersistentVolumeClaims of a namespace, each with its status as `kubectl get` shows
+    /// it.
     ///
     /// # Errors
-    /// If they can't be read.
+    /// If the claims can't be read.
     pub async fn claim_rows(&self, namespace: &str) -> Result<Vec<(String, String)>, ApiError> {
         let namespace = escape(namespace);
         self.names_and_statuses(&format!(
@@ -64,15 +65,15 @@ impl Reader {
         .await
     }
 
-    /// The same of the namespaces.
+    /// The names of all namespaces, each with its status as `kubectl get` shows it.
     ///
     /// # Errors
-    /// If they can't be read.
+    /// If the namespaces can't be read.
     pub async fn namespace_rows(&self) -> Result<Vec<(String, String)>, ApiError> {
         self.names_and_statuses("/api/v1/namespaces").await
     }
 
-    /// The first two cells of the rows.
+    /// The first two cells of each row.
     async fn names_and_statuses(&self, path: &str) -> Result<Vec<(String, String)>, ApiError> {
         self.rows(path, "includeObject=None", |row: Row| {
             row.cell(0).zip(row.cell(1))
@@ -90,7 +91,7 @@ impl Reader {
         self.rows(&path, "includeObject=None", named).await
     }
 
-    /// The names of the pods of a namespace that are ready.
+    /// The names of the ready pods of a namespace.
     pub(super) async fn ready_pods(&self, namespace: &str) -> Known<Vec<String>> {
         let rows = self.rows_of_pods(namespace).await;
         let is_ready = |cells: &[String; 3]| {
@@ -108,7 +109,7 @@ impl Reader {
     /// The pods of a node, in all namespaces.
     ///
     /// # Errors
-    /// If they can't be read.
+    /// If the pods can't be read.
     pub async fn pods_of_node(&self, node: &str) -> Result<Vec<Pod>, Error> {
         let query = format!("fieldSelector=spec.nodeName%3D{}", escape(node));
         let read = self.list("/api/v1/pods", &query).await;
@@ -116,7 +117,7 @@ impl Reader {
     }
 }
 
-/// The right to `verb` pods, in a namespace or in all.
+/// The permission to `verb` pods, in one namespace or in all.
 pub(super) fn on_pods(verb: &'static str, namespace: Option<&str>) -> Right {
     Right {
         verb,

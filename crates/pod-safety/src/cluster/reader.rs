@@ -1,4 +1,4 @@
-//! Typed reads: one object, or all of a list, always from a quorum.
+//! Typed quorum reads of one object or of a list.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,26 +13,27 @@ use tokio::time;
 use crate::constants::{HEARTBEAT_DURATION, HEARTBEATS};
 use crate::node_health::Heartbeat;
 
-/// Reads objects. Cheap to clone; clones share the connection, the estimate of the server's time, and
-/// what they saw of heartbeats.
+/// Reads objects. Cheap to clone: clones share the connection, the estimate of the server's time, and the
+/// heartbeats that they observed.
 #[derive(Clone)]
 pub struct Reader {
     requests: Requests,
     seen: Arc<Mutex<HashMap<String, ObservedHeartbeat>>>,
 }
 
-/// A heartbeat as it was seen.
+/// A heartbeat as this reader observed it.
 #[derive(Clone, Copy)]
 struct ObservedHeartbeat {
-    /// The time that the kubelet wrote, by its own clock.
+    /// The `renewTime` that the kubelet wrote, by the kubelet's clock.
     written: Instant,
-    /// The last sign of life: that time, unless the heartbeat was seen to change.
+    /// When the kubelet was last known to be alive: `written`, or the time at which the reader observed a
+    /// change.
     alive: Instant,
 }
 
 impl ObservedHeartbeat {
-    /// The heartbeat after it was read again at `now`. A change is a sign of life, whatever the kubelet's
-    /// clock says.
+    /// The heartbeat after it was read again at `now`. A change proves that the kubelet is alive, whatever
+    /// its clock says.
     fn after(before: Option<Self>, written: Instant, now: Instant) -> Self {
         let alive = match before {
             Some(before) if before.written == written => before.alive,
@@ -43,10 +44,10 @@ impl ObservedHeartbeat {
     }
 }
 
-/// How often a heartbeat is read while it is watched.
+/// The time between two reads of a heartbeat that is watched.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// `None` if it was never renewed.
+/// The heartbeat in a kubelet's Lease; `None` if it was never renewed.
 fn heartbeat_in(lease: &KubeletLease) -> Option<Heartbeat> {
     Some(Heartbeat {
         at: lease.renewed?,
@@ -57,7 +58,7 @@ fn heartbeat_in(lease: &KubeletLease) -> Option<Heartbeat> {
 }
 
 impl Reader {
-    /// Reads by `requests`, within their limit each.
+    /// Creates a reader that sends `requests`, each with their timeout.
     #[must_use]
     pub fn new(requests: Requests) -> Self {
         Self {
@@ -66,19 +67,19 @@ impl Reader {
         }
     }
 
-    /// The way that its requests go.
+    /// The requests that this reader sends.
     #[must_use]
     pub fn requests(&self) -> &Requests {
         &self.requests
     }
 
-    /// The present, in server time.
+    /// The current server time.
     #[must_use]
     pub fn now(&self) -> Now {
         self.requests.server_time().now()
     }
 
-    /// Sends `call`, and reads its answer.
+    /// Sends `call` and parses the response.
     pub(super) async fn send<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ApiError> {
         read(&self.requests.call(call).await?)
     }
@@ -86,7 +87,7 @@ impl Reader {
     /// The object at `path`; `None` only if the server says that it does not exist.
     ///
     /// # Errors
-    /// If the server refuses or fails, nothing comes in time, or it is no `T`.
+    /// If the server refuses or fails, does not respond in time, or the response is not a `T`.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, ApiError> {
         let call = Call::get(path.to_owned(), Accept::Json);
         match self.send(&call).await {
@@ -96,11 +97,11 @@ impl Reader {
         }
     }
 
-    /// All objects of the collection at `path` that `query` selects, such as
+    /// All objects of the collection at `path` that `query` selects. A query is for example
     /// `fieldSelector=spec.nodeName%3Dworker-1`; it may be empty.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// See [`get`](Self::get).
     pub async fn list<T: DeserializeOwned + Send>(
         &self,
         path: &str,
@@ -109,11 +110,11 @@ impl Reader {
         self.select(path, query, Some).await
     }
 
-    /// What `keep` returns for the objects of the collection at `path` that `query` selects: no whole list is
-    /// in memory.
+    /// The results of `keep` for the objects of the collection at `path` that `query` selects. The whole list
+    /// is never in memory.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// See [`get`](Self::get).
     pub async fn select<T: DeserializeOwned, U: Send>(
         &self,
         path: &str,
@@ -123,7 +124,7 @@ impl Reader {
         self.pages(Accept::Json, path, query, keep).await
     }
 
-    /// The same of the rows that `kubectl get` prints.
+    /// As [`select`](Self::select), but for the table rows that `kubectl get` prints.
     pub(super) async fn rows<T: DeserializeOwned, U: Send>(
         &self,
         path: &str,
@@ -146,11 +147,11 @@ impl Reader {
         self.requests.list_pages(&call, keep).await
     }
 
-    /// The heartbeat of each node's kubelet, by node; one whose time can't be read is at
+    /// The heartbeat of each kubelet, by node name. A heartbeat whose time can't be read is at
     /// [`Instant::UNREADABLE`].
     ///
     /// # Errors
-    /// As [`list`](Self::list).
+    /// See [`list`](Self::list).
     pub async fn heartbeats(&self) -> Result<HashMap<String, Heartbeat>, ApiError> {
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{HEARTBEATS}/leases");
         let heartbeats = self.requests.list_encoded_pages(&path, |lease| {
@@ -160,19 +161,19 @@ impl Reader {
         Ok(heartbeats.await?.into_iter().collect())
     }
 
-    /// The Node; `None` if there is none.
+    /// Reads a Node; `None` if it does not exist.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// See [`get`](Self::get).
     pub async fn node(&self, name: &str) -> Result<Option<Node>, ApiError> {
         self.get(&format!("/api/v1/nodes/{}", escape(name))).await
     }
 
-    /// The heartbeat of the node's kubelet; `None` if it has none. If it has changed since an earlier read,
-    /// its time is now, even if the kubelet's clock is wrong.
+    /// The heartbeat of the node's kubelet; `None` if it has none. If the heartbeat changed since an earlier
+    /// read, its time is the current server time, because the kubelet's clock may be wrong.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// See [`get`](Self::get).
     pub async fn heartbeat(&self, node: &str) -> Result<Option<Heartbeat>, ApiError> {
         let path = format!(
             "/apis/coordination.k8s.io/v1/namespaces/{HEARTBEATS}/leases/{}",
@@ -197,11 +198,11 @@ impl Reader {
         }))
     }
 
-    /// Watches the heartbeat of `node` until it differs from `before`, for a bit longer than a live kubelet
-    /// takes to renew it. Whether it did.
+    /// Returns whether the heartbeat of `node` changes from `before`. Watches it for slightly longer than a
+    /// live kubelet takes to renew it.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// See [`get`](Self::get).
     pub async fn heartbeat_changes(&self, node: &str, before: Heartbeat) -> Result<bool, ApiError> {
         let begun = time::Instant::now();
         while begun.elapsed() < before.watch_time() {
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(changed.alive, at(120));
         let unchanged = ObservedHeartbeat::after(Some(changed), at(50), at(130));
         assert_eq!(unchanged.alive, at(120));
-        // The clock was set back, or is far ahead.
+        // The kubelet's clock was set back, or is far ahead.
         assert_eq!(
             ObservedHeartbeat::after(Some(unchanged), at(10), at(140)).alive,
             at(140)

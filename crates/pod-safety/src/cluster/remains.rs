@@ -1,4 +1,4 @@
-//! What is left of a node that was fenced.
+//! Reads which pods and volumes remain on a fenced node.
 
 use futures::future::{join_all, join3};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeSpec};
@@ -12,15 +12,16 @@ use crate::fencing::remains::{Attached, Claims};
 use crate::known::{Known, Why};
 use crate::taint::OutOfService;
 
-/// How the names of volumes in a Node's status begin that a driver attached.
+/// The prefix of the names in a Node's `status.volumesAttached` that belong to CSI drivers.
 const BY_DRIVER: &str = "kubernetes.io/csi/";
 
 impl Reader {
-    /// What is left of a node that has this out-of-service `taint`.
+    /// The pods and volumes that remain on a node with this out-of-service `taint`.
     ///
     /// # Errors
-    /// If the Node, its pods or volume attachments can't be read. Without the right to list volume attachments, they are
-    /// unknown. Volumes that can't be read are reported as ones that may stay.
+    /// If the Node, its pods or the VolumeAttachments can't be read. Without the permission to list
+    /// VolumeAttachments, they are reported as unread. Volumes that can't be read are reported as volumes
+    /// that may stay.
     pub async fn remains(&self, node: &str, taint: &OutOfService) -> Result<Remains, ApiError> {
         let on_node = format!("fieldSelector=spec.nodeName%3D{}", escape(node));
         let (pods, attachments, read) = join3(
@@ -37,7 +38,7 @@ impl Reader {
             }
             attachments => (attachments?, None),
         };
-        // What a driver attached has a VolumeAttachment.
+        // A volume that a CSI driver attached has a VolumeAttachment, so it is not needed here.
         let mut in_tree = read.as_ref().map(attached_to).unwrap_or_default();
         in_tree.retain(|name| !name.starts_with(BY_DRIVER));
         let open = Remains::open(node, taint, &pods, &attachments);
@@ -56,7 +57,7 @@ impl Reader {
         })
     }
 
-    /// The claims that these disks are of, which are named as in the status of a Node.
+    /// The claim of each of these disks. `in_tree` has their names in the Node's status.
     async fn claims_in_tree(&self, in_tree: &[String]) -> Claims {
         let read = self.list::<PersistentVolume>("/api/v1/persistentvolumes", "");
         let read = Known::of(read.await, || "list persistentvolumes".to_owned());
@@ -74,7 +75,7 @@ impl Reader {
         named.map(|name| (name.clone(), claim(name))).collect()
     }
 
-    /// The volume's name, and the claim that it is of.
+    /// The volume's name, and the namespace and name of its claim.
     async fn claim_of(&self, volume: &str) -> (String, Known<Option<(String, String)>>) {
         let path = format!("/api/v1/persistentvolumes/{}", escape(volume));
         let read = self.get::<PersistentVolume>(&path).await;

@@ -1,4 +1,4 @@
-//! What became of pods after they were removed.
+//! Reads what happened to pods after they were removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,8 +22,8 @@ type PodsOfGroups<'a> = BTreeMap<Group<'a>, Result<Vec<Pod>, Error>>;
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Reader {
-    /// What became of pods. Waits until nothing more is expected for any of them, for at most `limit`, or until it is
-    /// `interrupted`. What fails for a temporary reason is read again until then.
+    /// What happened to the removed pods. Waits until every outcome is final, for at most `limit`, or until
+    /// `interrupted` completes. Reads that fail for a temporary reason are retried until then.
     pub async fn outcomes(
         &self,
         removed: &[Removed],
@@ -59,8 +59,8 @@ impl Reader {
         .collect()
     }
 
-    /// What became of the pods with these `uids` of a Node that was deleted. Nobody collects them while there is another Node of
-    /// that name.
+    /// Whether pods with these `uids` remain after their Node was deleted. PodGC does not delete them while
+    /// another Node with that name exists.
     pub async fn pods_left(&self, node: &str, uids: &[&str]) -> Outcome {
         let (pods, node) = join(self.pods_of_node(node), self.node(node)).await;
         let unseen = |error: &dyn fmt::Display| Outcome::Unseen {
@@ -85,7 +85,7 @@ impl Reader {
         }
     }
 
-    /// The pods of some `groups`, each read with one request.
+    /// Reads the pods of some `groups`, with one request for each group.
     async fn pods_of<'a>(
         &self,
         groups: &BTreeMap<Group<'a>, BTreeSet<&str>>,
@@ -101,9 +101,9 @@ impl Reader {
         join_all(reading).await.into_iter().collect()
     }
 
-    /// What became of pods by now, and whether a read failed for a temporary reason. Sends a request for each namespace
-    /// and kind of controller, and one for each controller whose pod is missing. If a controller wants no replacement, the
-    /// pods are read once more.
+    /// What has happened to the pods by now, and whether a read failed for a temporary reason. Sends one
+    /// request for each namespace and kind of controller, and one for each controller whose pod is missing.
+    /// If a controller wants no replacement, its pods are read once more.
     async fn read_outcomes(
         &self,
         removed: &[Removed],
@@ -124,7 +124,7 @@ impl Reader {
                 Err(error) if pod.is_expected => Outcome::Unseen {
                     error: error.to_string(),
                 },
-                // Nothing was to be waited for.
+                // No replacement was expected.
                 Err(_) => Outcome::Deleted,
             })
             .collect();
@@ -162,7 +162,7 @@ impl Reader {
     }
 }
 
-/// As `NAMESPACE/NAME`.
+/// The pod as `NAMESPACE/NAME`.
 fn full_name(pod: &Pod) -> String {
     let PodSnapshot {
         namespace, name, ..

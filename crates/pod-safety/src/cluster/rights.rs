@@ -1,4 +1,4 @@
-//! What the user may do, as the server itself says.
+//! Asks the API server which permissions the user has.
 
 use http::Method;
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
@@ -9,8 +9,9 @@ use super::Reader;
 use crate::known::Known;
 
 impl Reader {
-    /// Whether the user may `verb` a resource, in a namespace or cluster-wide. It is named as in
-    /// `leases.coordination.k8s.io`; those of the core group stand alone, as in `pods/status`.
+    /// Whether the user may `verb` a resource in a namespace or, with `None`, cluster-wide. The resource has
+    /// its group, as in `leases.coordination.k8s.io`. Resources of the core group have none, as in
+    /// `pods/status`.
     pub async fn may(&self, verb: &str, resource: &str, namespace: Option<&str>) -> Known<bool> {
         let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
         let (resource, part) = resource.split_once('/').unwrap_or((resource, ""));

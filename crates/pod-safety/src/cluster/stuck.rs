@@ -1,5 +1,5 @@
-//! Gathers what is stuck related nodes: a request for each kind of object, page, and namespace with stuck
-//! pods, however many nodes and pods there are.
+//! Gathers stuck pods and volumes, and the objects that explain them. Sends one request for each kind of
+//! object, page, and namespace with stuck pods, regardless of the number of nodes and pods.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -31,16 +31,16 @@ use crate::wire::instant;
 
 const PODS: &str = "/api/v1/pods";
 
-/// The nodes of a cluster.
+/// The Nodes that were read.
 pub(super) struct Nodes {
-    /// Those that were read; `None`: there is no such Node.
+    /// The Nodes by name; `None` if a Node does not exist.
     read: BTreeMap<String, Option<PresentNode>>,
-    /// All were read, so others don't exist.
+    /// All Nodes were read, so a Node that is not in `read` does not exist.
     is_complete: bool,
 }
 
 impl Nodes {
-    /// The Node of this name, if that is known.
+    /// The Node with this name; the outer `None` means that it was not read.
     fn get(&self, name: &str) -> Option<Option<&PresentNode>> {
         match self.read.get(name) {
             Some(seen) => Some(seen.as_ref()),
@@ -63,16 +63,16 @@ struct RelatedObjects {
     nodes: Nodes,
     namespaces: Known<Vec<Namespace>>,
     attachments: Known<Vec<VolumeAttachment>>,
-    /// By namespace.
+    /// The claims, by namespace.
     claims: HashMap<String, Known<Vec<PersistentVolumeClaim>>>,
     volumes: Known<Vec<PersistentVolume>>,
     rows: Known<Vec<NodeRow>>,
-    /// The warnings about pods, by namespace.
+    /// The warning Events about pods, by namespace.
     warnings: HashMap<String, Known<Vec<Event>>>,
 }
 
 impl Reader {
-    /// What is stuck on `node`, or on all nodes.
+    /// What is stuck on `node`; on all nodes if it is `None`.
     ///
     /// # Errors
     /// If Nodes or pods can't be read. Anything else that can't be read is listed in the result.
@@ -166,7 +166,7 @@ impl Reader {
         })
     }
 
-    /// The pods that `query` selects and that are `wanted`.
+    /// The pods that `query` selects and for which `wanted` returns true.
     async fn pods_where(
         &self,
         query: &str,
@@ -184,7 +184,8 @@ impl Reader {
         Known::of(listed, || "list namespaces".to_owned())
     }
 
-    /// The attachments to nodes that are not well, or to `node` if that is not well, with the node's health.
+    /// The attachments to nodes that are not ready, each with the node's health. If `node` is given, only its
+    /// attachments.
     fn attached(
         &self,
         node: Option<&str>,
@@ -201,7 +202,7 @@ impl Reader {
         ill.collect()
     }
 
-    /// Reads what explains the pods, and which attachments are in use: only what is needed.
+    /// Reads only the objects that explain the pods and show which attachments are in use.
     async fn read_around(
         &self,
         related: &mut RelatedObjects,
@@ -279,7 +280,7 @@ impl Reader {
 }
 
 impl RelatedObjects {
-    /// What was read for `pod`.
+    /// The objects that were read for `pod`.
     fn evidence(&self, pod: Pod) -> PodEvidence {
         let mut evidence = PodEvidence::of(pod);
         let pod = &evidence.pod;
@@ -379,7 +380,7 @@ impl RelatedObjects {
         }
     }
 
-    /// The attachments that nobody needs. `pods` are those on nodes that are not well.
+    /// The attachments that no pod needs. `pods` are those on nodes that are not ready.
     fn orphans(&self, attached: Vec<(Attachment, Health)>, pods: &[Pod]) -> Vec<StuckVolume> {
         let users = pods.iter().filter(|pod| !has_ended(pod));
         let used: BTreeSet<(&str, (String, String))> = users
@@ -407,7 +408,7 @@ impl RelatedObjects {
     }
 }
 
-/// The object with this name; `None`: there is none.
+/// The object with this name; `None` if it does not exist.
 fn find<T>(all: &Known<Vec<T>>, name: &str) -> Known<Option<T>>
 where
     T: Metadata<Ty = ObjectMeta> + Clone,

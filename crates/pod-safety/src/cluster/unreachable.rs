@@ -1,4 +1,4 @@
-//! The unreachable nodes of a cluster, and in which order to fence them.
+//! The unreachable nodes of a cluster, and the order in which to fence them.
 
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::Error;
@@ -9,7 +9,7 @@ use crate::fencing::urgency::{UnreachableNode, Workloads};
 use crate::node_health::Health;
 
 impl Reader {
-    /// The nodes that Kubernetes reports as unreachable and that nobody has fenced, by name.
+    /// The names of the nodes that Kubernetes reports as unreachable and that are not fenced.
     ///
     /// # Errors
     /// If the Nodes can't be read.
@@ -24,7 +24,8 @@ impl Reader {
             .collect())
     }
 
-    /// The `nodes`, which are unreachable: those first whose pods are needed most. Reads all pods of the cluster.
+    /// Sorts `nodes`, which are unreachable: nodes whose pods are needed most come first. Reads all pods of
+    /// the cluster.
     ///
     /// # Errors
     /// If the pods can't be read.

@@ -1,4 +1,4 @@
-//! Lists of whole Nodes. Most of a Node is its images, which nobody reads.
+//! Lists whole Nodes. Most of a Node is its list of images, which no caller needs, so it is not parsed.
 //!
 //! Field numbers are those of `generated.proto` in `k8s.io/api/core/v1` and `k8s.io/apimachinery`.
 
@@ -18,15 +18,16 @@ use serde::Deserialize;
 use super::Reader;
 
 impl Reader {
-    /// What `keep` returns for each Node, or for those that match the label `selector`, in the server's order. A Node has:
+    /// The results of `keep` for each Node, or for each Node that matches the label `selector`, in the
+    /// server's order. Only these fields of a Node are set:
     ///
     /// - its name, uid, deletion time, labels and annotations
-    /// - who owns which of its metadata and spec
+    /// - the managed fields that own its metadata or spec
     /// - its provider id, its taints, and whether it is cordoned
     /// - the type, status and times of its conditions, and its boot id
     ///
     /// # Errors
-    /// As [`list`](Self::list).
+    /// See [`list`](Self::list).
     pub async fn select_nodes<T: Send>(
         &self,
         selector: Option<&str>,
@@ -114,7 +115,7 @@ struct ManagedFieldsMessage {
 
 #[derive(Clone, PartialEq, Message)]
 struct FieldsMessage {
-    /// In JSON.
+    /// The fields as JSON.
     #[prost(string, tag = "1")]
     raw: String,
 }
@@ -167,7 +168,7 @@ struct SystemInfoMessage {
     boot_id: String,
 }
 
-/// It has no fields if it is not set.
+/// A time that is not set has no fields.
 #[derive(Clone, Copy, PartialEq, Message)]
 struct TimeMessage {
     #[prost(int64, optional, tag = "1")]
@@ -176,7 +177,7 @@ struct TimeMessage {
     nanos: i32,
 }
 
-/// A time or JSON in a Node that JSON can't have.
+/// A time or JSON text in a protobuf Node that the typed Node cannot hold.
 #[derive(Debug, thiserror::Error)]
 enum InvalidNode {
     #[error(transparent)]
@@ -223,7 +224,7 @@ impl TryFrom<ManagedFieldsMessage> for ManagedFieldsEntry {
 
     fn try_from(entry: ManagedFieldsMessage) -> Result<Self, InvalidNode> {
         let owned = entry.fields_v1.map(|fields| fields.raw);
-        // The longest entry is that of the kubelet, which owns the status.
+        // The entry of the kubelet, which owns the status, is the longest. It is not needed.
         let owned = owned.filter(|owned| owns_more_than_status(owned));
         let owned = owned.map(|owned| serde_json::from_str(&owned));
         Ok(Self {
@@ -296,12 +297,12 @@ fn owns_more_than_status(owned: &str) -> bool {
     owned.contains("\"f:metadata\"") || owned.contains("\"f:spec\"")
 }
 
-/// JSON leaves out empty texts.
+/// Empty strings become `None`, because JSON omits them.
 fn non_empty(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// JSON leaves out empty lists.
+/// Empty lists become `None`, because JSON omits them.
 fn all<M, T>(messages: Vec<M>) -> Result<Option<Vec<T>>, InvalidNode>
 where
     M: TryInto<T, Error = InvalidNode>,

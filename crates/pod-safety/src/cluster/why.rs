@@ -1,4 +1,4 @@
-//! Reads what explains why an object is stuck. The object itself shows what must be read.
+//! Reads the objects that explain why an object is stuck. The object itself determines which ones to read.
 
 use std::collections::BTreeSet;
 
@@ -26,8 +26,8 @@ use crate::why::{
 use crate::wire::{instant, micro_instant};
 
 impl Reader {
-    /// Why a pod is stuck, or why its StatefulSet has not created it; `None`: there is no such pod, and
-    /// no set that its name belongs to.
+    /// Why a pod is stuck, or why its StatefulSet has not created it. `None` if there is no such pod and its
+    /// name belongs to no StatefulSet.
     ///
     /// # Errors
     /// If the pod can't be read. Anything else that can't be read is listed in the result.
@@ -48,7 +48,7 @@ impl Reader {
         );
         let set: StatefulSet = self.get(&path).await.ok()??;
         let uid = set.metadata.uid.as_deref().unwrap_or_default();
-        // If the set has several pods to create, only warnings about this one count.
+        // If the StatefulSet has several pods to create, only warnings about this pod count.
         let selector = format!("involvedObject.uid={uid},type=Warning");
         let is_after_others =
             ordinals(&set).contains(&ordinal) && !awaited(&set, ordinal).is_empty();
@@ -65,11 +65,10 @@ impl Reader {
         }))
     }
 
-    /// Why a claim is stuck; `None`: there is no such claim.
+    /// Why a claim is stuck; `None` if there is no such claim.
     ///
     /// # Errors
-    /// If the claim can't be read. Anything else that can't be read is listed in the
-    /// result.
+    /// If the claim can't be read. Anything else that can't be read is listed in the result.
     pub async fn why_claim(&self, namespace: &str, name: &str) -> Result<Option<Diagnosis>, Error> {
         let read = self.one(namespace, "persistentvolumeclaims", name).await;
         let read = read.map_err(|error| {
@@ -114,11 +113,10 @@ impl Reader {
         Ok(Some(diagnose_claim(&evidence)))
     }
 
-    /// Why a namespace is stuck; `None`: there is no such namespace.
+    /// Why a namespace is stuck; `None` if there is no such namespace.
     ///
     /// # Errors
-    /// If the namespace can't be read. Anything else that can't be read is listed in the
-    /// result.
+    /// If the namespace can't be read. Anything else that can't be read is listed in the result.
     pub async fn why_namespace(&self, name: &str) -> Result<Option<Diagnosis>, Error> {
         let read = self
             .get(&format!("/api/v1/namespaces/{}", escape(name)))
@@ -241,7 +239,7 @@ impl Reader {
         evidence.neighbors = neighbors;
     }
 
-    /// The Node of this name; `None` if there is no name.
+    /// Reads the Node with this name; `None` if the name is empty.
     async fn seen(&self, node: &str) -> Option<(String, Known<Option<PresentNode>>)> {
         if node.is_empty() {
             return None;
@@ -250,7 +248,7 @@ impl Reader {
         Some((node.to_owned(), seen))
     }
 
-    /// The Node of this name, with its heartbeat; `None`: there is no such Node.
+    /// Reads the Node with this name and its heartbeat; `None` if there is no such Node.
     pub(super) async fn seen_node(&self, name: &str) -> Result<Option<PresentNode>, ApiError> {
         let (node, heartbeat) = join(self.node(name), self.heartbeat(name)).await;
         let heartbeat = Known::of(heartbeat, || "get heartbeats".to_owned());
@@ -263,7 +261,7 @@ impl Reader {
         self.warning(namespace(pod), &selector, "").await
     }
 
-    /// The newest of the namespace's Events that `selector` selects and whose message has `words`.
+    /// The newest of the namespace's Events that `selector` selects and whose message contains `words`.
     async fn warning(&self, namespace: &str, selector: &str, words: &str) -> Known<Option<Reason>> {
         let events = self.events(namespace, selector).await;
         events.map(|events| newest(events.iter().filter(|event| says(event, words))))
@@ -283,7 +281,7 @@ fn says(event: &Event, words: &str) -> bool {
     message.contains(words)
 }
 
-/// The newest of some Events, as a reason.
+/// The newest of these Events, as a reason.
 pub(super) fn newest<'a>(events: impl Iterator<Item = &'a Event>) -> Option<Reason> {
     let newest = events.max_by_key(|event| last(event))?;
     Some(Reason::Event {
@@ -293,7 +291,7 @@ pub(super) fn newest<'a>(events: impl Iterator<Item = &'a Event>) -> Option<Reas
     })
 }
 
-/// The name of an object.
+/// An object, of which only the name is read.
 #[derive(Deserialize)]
 struct Named {
     metadata: NamedMetadata,
@@ -304,7 +302,7 @@ struct NamedMetadata {
     name: String,
 }
 
-/// When an Event last happened.
+/// When an Event last occurred.
 fn last(event: &Event) -> Option<Instant> {
     let series = event.series.as_ref();
     let of_series = series.and_then(|series| series.last_observed_time.as_ref());

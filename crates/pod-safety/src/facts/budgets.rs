@@ -1,4 +1,4 @@
-//! The budgets that cover a pod.
+//! The PodDisruptionBudgets that cover a pod.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct Budget {
     pub allowed: i32,
 }
 
-/// Those of the namespace's budgets that cover `pod`.
+/// The budgets among those `read` that cover `pod`.
 pub(super) fn covering(pod: &Pod, read: &Known<Vec<PodDisruptionBudget>>) -> Known<Vec<Budget>> {
     read.as_ref().map(|budgets| {
         budgets
@@ -35,7 +35,7 @@ pub(super) fn covering(pod: &Pod, read: &Known<Vec<PodDisruptionBudget>>) -> Kno
     })
 }
 
-/// Whether `budget`, which is of the pod's namespace, covers `pod`.
+/// Whether `budget` covers `pod`, which is in the same namespace.
 pub(crate) fn covers(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
     let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
     let labels = pod.metadata.labels.as_ref();

@@ -1,4 +1,4 @@
-//! What was read, as the server sent it: of each node, of each namespace, and of the cluster.
+//! The objects that were read: for each node, for each namespace, and for the cluster.
 
 use std::collections::BTreeMap;
 
@@ -17,32 +17,33 @@ use crate::node_health::Heartbeat;
 /// Everything that was read for the pods of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// By the nodes' names.
+    /// The facts about nodes, by node name.
     pub nodes: BTreeMap<String, NodeFacts>,
-    /// By the namespaces' names.
+    /// The objects of namespaces, by namespace.
     pub namespaces: BTreeMap<String, NamespaceEvidence>,
-    /// What has no namespace.
+    /// The objects that have no namespace.
     pub cluster: Cluster,
-    /// All nodes, as rows.
+    /// All nodes, as table rows.
     pub rows: Known<Vec<NodeRow>>,
 }
 
 /// What is known of a node.
 #[derive(Clone, Debug, Default)]
 pub struct NodeFacts {
-    /// The Node; `None`: there is none.
+    /// The Node; `None` if it does not exist.
     pub node: Known<Option<PresentNode>>,
-    /// When a kubelet last renewed a heartbeat under its name, whether the Node was read or not.
+    /// When a kubelet last renewed the heartbeat with this node's name. It is known even if the Node could
+    /// not be read.
     pub heartbeat: Known<Option<Heartbeat>>,
-    /// Its maintenance Lease.
+    /// The state of its maintenance lock.
     pub lock: Known<Lock>,
-    /// Whether an operator is at work on it.
+    /// Whether an operator works on it.
     pub remediation: Known<Remediation>,
     /// How many nodes of its zone are unreachable.
     pub zone: Known<Zone>,
 }
 
-/// What was read in a namespace. What no pod needs is not read.
+/// The objects that were read in a namespace. Kinds that no pod needs are not read.
 #[derive(Clone, Debug, Default)]
 pub struct NamespaceEvidence {
     /// Its StatefulSets.
@@ -51,27 +52,27 @@ pub struct NamespaceEvidence {
     pub replica_sets: Known<Vec<ReplicaSet>>,
     /// Its Jobs.
     pub jobs: Known<Vec<Job>>,
-    /// Its claims.
+    /// Its PersistentVolumeClaims.
     pub claims: Known<Vec<PersistentVolumeClaim>>,
-    /// The names of its pods that are ready.
+    /// The names of its ready pods.
     pub ready_pods: Known<Vec<String>>,
-    /// Its quotas.
+    /// Its ResourceQuotas.
     pub quotas: Known<Vec<ResourceQuota>>,
-    /// Its budgets.
+    /// Its PodDisruptionBudgets.
     pub budgets: Known<Vec<PodDisruptionBudget>>,
     /// Whether the user may delete its pods.
     pub may_delete: Known<bool>,
-    /// Whether the user may set their phase.
+    /// Whether the user may set the phase of its pods.
     pub may_patch_status: Known<bool>,
 }
 
-/// What was read of the cluster's volumes.
+/// The objects that describe the cluster's volumes.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    /// All volumes.
+    /// All PersistentVolumes.
     pub volumes: Known<Vec<PersistentVolume>>,
-    /// All attachments.
+    /// All VolumeAttachments.
     pub attachments: Known<Vec<VolumeAttachment>>,
-    /// All drivers.
+    /// All CSIDrivers.
     pub drivers: Known<Vec<CSIDriver>>,
 }

@@ -1,4 +1,4 @@
-//! Who has the node's lock.
+//! The holder of the node's lock.
 
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{BootInstant, Instant, Now, Span, State};
@@ -7,34 +7,34 @@ use crate::bugs::{self, Bug};
 use crate::fencing::is_of_fencing;
 use crate::known::Known;
 
-/// How long a lease of the caller's own lasts at least for a deletion to begin: nobody renews it
-/// meanwhile.
+/// The caller's own lock must last at least this long when a deletion begins, because nothing renews it
+/// during the deletion.
 const OWN_LEASE_MARGIN: Span = Span::seconds(10);
 
-/// The node's maintenance Lease, as it concerns the caller.
+/// The state of the node's lock, as seen by the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// Nobody has it.
+    /// Nobody holds it.
     Free,
-    /// The caller has.
+    /// The caller holds it.
     Own {
-        /// Until when; `None`: their hold, which has no end.
+        /// When it ends; `None` for a hold, which does not expire.
         until: Option<Instant>,
     },
-    /// Somebody else has.
+    /// Somebody else holds it.
     Another {
-        /// Who.
+        /// The holder.
         holder: String,
         /// The reason, if the holder gave one.
         why: Option<String>,
-        /// Until when; `None`: an administrator's hold, which has no end.
+        /// When it ends; `None` for an administrator's hold, which does not expire.
         until: Option<Instant>,
-        /// It is the hold of a fencing, which ends when the node is unfenced; and whether the node is fenced already.
+        /// Set if this is the hold of a fencing, which ends when the node is unfenced.
         fencing: Option<FencingProgress>,
     },
-    /// Somebody else had it and did not finish.
+    /// Somebody else held it, and it expired without a release.
     Expired {
-        /// Who.
+        /// The last holder.
         holder: String,
     },
 }
@@ -49,7 +49,7 @@ pub enum FencingProgress {
 }
 
 impl Lock {
-    /// That of `lease` (`None`: there is none), which is the caller's own or not.
+    /// The lock in `lease` (`None` if there is no Lease). `own`: the caller is its holder.
     #[must_use]
     pub fn of(lease: Option<&NodeLease>, own: bool, now: Now) -> Self {
         let Some(lease) = lease else {
@@ -76,14 +76,14 @@ impl Lock {
         }
     }
 
-    /// Whether nobody has it, or nobody finished in time.
+    /// Whether it can be acquired because it is free or has expired.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         matches!(self, Self::Free | Self::Expired { .. })
     }
 
-    /// How much is left of a lease of the caller's own that may end before a request does that is sent
-    /// under it; nothing or less: it is over, and only the margin for others' clocks keeps them away.
+    /// The time left if the caller's own lock may end before a request that is sent now has finished. Zero or
+    /// less means that it has already ended for the caller; others still wait for the clock skew.
     #[must_use]
     pub fn short(&self, now: Now) -> Option<Span> {
         let Self::Own { until: Some(until) } = self else {
@@ -94,22 +94,22 @@ impl Lock {
     }
 }
 
-/// What a deletion needs of the lock of a node that is involved.
+/// What a deletion needs from the lock of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockNeed {
-    /// It must be acquired.
+    /// Acquire the lock first.
     Acquire,
-    /// The caller has it, and must still have it when the deletion begins.
+    /// The caller holds the lock, and must still hold it when the deletion begins.
     Keep {
-        /// Until when it lasts; `None`: it has no end.
+        /// When the lock ends; `None` if it does not expire.
         until: Option<Instant>,
     },
-    /// Nothing: the checks have judged it.
+    /// Nothing. The checks have already judged the lock.
     Nothing,
 }
 
 impl LockNeed {
-    /// What is needed of `lock`, if its node exists or not. The caller may override what the checks say of locks.
+    /// What a deletion needs from `lock`. `is_overridden`: the caller overrode the checks of locks.
     #[must_use]
     pub fn of(lock: &Known<Lock>, node_exists: bool, is_overridden: bool) -> Self {
         match lock {
@@ -123,7 +123,8 @@ impl LockNeed {
     }
 }
 
-/// Whether a lock that ends at `end` lasts for a request that is sent now, by the boot clock. `None`: it has no end.
+/// Whether a lock that ends at `end` lasts for a request that is sent now, by the boot clock. `None`: it does
+/// not expire.
 #[must_use]
 pub fn lasts_for_a_request(end: Option<BootInstant>, now: BootInstant) -> bool {
     let margin = match bugs::active(Bug::DeletionAtTheEnd) {
@@ -155,7 +156,7 @@ mod tests {
         for (lock, node_exists, is_overridden, expected) in [
             (Known::Yes(Lock::Free), true, false, LockNeed::Acquire),
             (Known::Yes(Lock::Free), true, true, LockNeed::Acquire),
-            // Its Lease would belong to no Node.
+            // The new Lease would belong to no Node.
             (Known::Yes(Lock::Free), false, false, LockNeed::Nothing),
             (expired(), true, false, LockNeed::Acquire),
             (expired(), false, false, LockNeed::Nothing),

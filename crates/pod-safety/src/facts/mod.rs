@@ -1,4 +1,4 @@
-//! Plain facts, as the checks look at them, and how they follow from what was read.
+//! The facts that the checks examine, and how they are derived from the objects that were read.
 
 pub mod budgets;
 pub mod evidence;
@@ -31,7 +31,7 @@ use maintenance_lease::protocol::Now;
 use crate::bugs::{self, Bug};
 use crate::known::Known;
 
-/// All that the checks of a pod look at.
+/// All facts that the checks of a pod examine.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// The pod itself.
@@ -40,20 +40,20 @@ pub struct Facts {
     pub node: NodeFacts,
     /// What recreates it.
     pub owner: Owner,
-    /// Its volumes that other nodes can reach, or of which nobody knows whether they can.
+    /// Its volumes that other nodes can reach, or for which this is unknown.
     pub volumes: Vec<Volume>,
-    /// What keeps its replacement from coming or running.
+    /// What prevents its replacement from being created or from running.
     pub obstacles: Vec<Obstacle>,
     /// The budgets that cover it.
     pub budgets: Known<Vec<Budget>>,
     /// Whether the user may delete it.
     pub may_delete: Known<bool>,
-    /// Whether the user may set its phase. Read only if its Job waits for it.
+    /// Whether the user may set its phase. Read only if its Job waits for that phase.
     pub may_patch_status: Known<bool>,
 }
 
 impl Facts {
-    /// The facts about `pod` in what was read, at `now`.
+    /// The facts about `pod`, derived from `evidence` at `now`.
     #[must_use]
     pub fn of(pod: &Pod, evidence: &Evidence, now: Now) -> Self {
         let snapshot = PodSnapshot::of(pod);
@@ -74,8 +74,8 @@ impl Facts {
         }
     }
 
-    /// Whether a replacement is created only once the pod is gone. Other controllers create it as soon as the pod is
-    /// terminating.
+    /// Whether the replacement is created only once the pod is gone. Other controllers create it as soon as
+    /// the pod is terminating.
     #[must_use]
     pub fn is_replaced_once_gone(&self) -> bool {
         let Owner::Controller { promise, .. } = &self.owner else {
@@ -83,7 +83,8 @@ impl Facts {
         };
         match promise {
             Known::Yes(Promise::OneOfEachName | Promise::NoneBeforeTheEnd) => true,
-            // It is for the same node. Its pods don't tolerate the taints of a node that is not ready or out of service.
+            // The replacement is for the same node. Its pods don't tolerate the taints of a node that is not
+            // ready or out of service.
             Known::Yes(Promise::OnePerNode) => {
                 bugs::active(Bug::DaemonPodOnUnfitNode)
                     || matches!(&self.node.node, Known::Yes(Some(node)) if node.is_fit())

@@ -22,33 +22,33 @@ pub struct PresentNode {
     pub version: String,
     /// Its finalizers.
     pub finalizers: Vec<String>,
-    /// It was deleted, and stays for its finalizers.
+    /// It was deleted, and its finalizers keep it.
     pub deleting: bool,
-    /// The names of the volumes that are attached to it, as its status has them.
+    /// The names of the attached volumes in its status.
     pub volumes: Vec<String>,
     /// Its taints that evict pods.
     pub taints: Vec<NoExecute>,
-    /// Its signs of life.
+    /// Its readiness, heartbeat, taint and fencing record.
     pub state: NodeState,
 }
 
 /// Whether the node is fenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fenced<'a> {
-    /// It is not.
+    /// It is not fenced.
     No,
-    /// It has the out-of-service taint, but no record.
+    /// It has the out-of-service taint, but no record of ours.
     Asserted,
-    /// Our record says so, and nothing speaks against it.
+    /// Our record says so, and nothing contradicts it.
     Recorded(&'a Record),
-    /// Our record is of an earlier machine or boot, or this is unknown.
+    /// Our record is about an earlier machine or boot, or it is unknown whether it is.
     Outdated(&'a Record),
-    /// Our record says so, but its kubelet is alive, and the node was not restarted.
+    /// Our record says so, but the kubelet is alive and the node was not restarted.
     Contradicted(&'a Record),
 }
 
 impl PresentNode {
-    /// `node`, with its kubelet's heartbeat.
+    /// `node`, with the `heartbeat` of its kubelet.
     #[must_use]
     pub fn of(node: &Node, heartbeat: Known<Option<Heartbeat>>) -> Self {
         Self {
@@ -62,12 +62,12 @@ impl PresentNode {
         }
     }
 
-    /// Whether it is ready, and not out of service.
+    /// Whether it is ready and not out of service.
     pub(super) fn is_fit(&self) -> bool {
         self.state.status() == Some(Status::True) && !self.state.out_of_service.is_asserted()
     }
 
-    /// Whether it was fenced, and at `now` has not been restarted or replaced since, nor come back to life.
+    /// Whether it was fenced, and has not been restarted, replaced or seen alive since.
     #[must_use]
     pub fn fenced(&self, now: Now) -> Fenced<'_> {
         if !self.state.out_of_service.is_asserted() {
@@ -84,7 +84,7 @@ impl PresentNode {
     }
 }
 
-/// The names of the volumes that are attached to `node`, as its status has them.
+/// The names of the attached volumes in the status of `node`.
 pub(crate) fn attached_to(node: &Node) -> Vec<String> {
     let status = node.status.as_ref();
     let attached = status.and_then(|status| status.volumes_attached.as_deref());
@@ -92,7 +92,7 @@ pub(crate) fn attached_to(node: &Node) -> Vec<String> {
     attached.map(|volume| volume.name.clone()).collect()
 }
 
-/// A Node as its row in a list shows it.
+/// A Node as a table row shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRow {
     /// Its name.
@@ -103,42 +103,43 @@ pub struct NodeRow {
     pub is_cordoned: bool,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// It carries our annotation, be it a record or not.
+    /// It has our `fenced` annotation, even if the value is not a valid record.
     pub is_annotated: bool,
 }
 
 impl NodeRow {
-    /// Its region and zone, which make a zone of Kubernetes together; both may be empty.
+    /// Its region and zone labels, which together identify a zone for Kubernetes. Both may be empty.
     fn zone(&self) -> (&str, &str) {
         let label = |name| self.labels.get(name).map_or("", String::as_str);
         (label(REGION), label(ZONE))
     }
 }
 
-/// How many nodes there are, and how many of them are unreachable.
+/// The number of nodes, and how many of them are unreachable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nodes {
-    /// All of them, but for those that are known to be fenced.
+    /// The number of nodes without those that are known to be fenced.
     pub all: usize,
-    /// The unreachable ones.
+    /// The number of unreachable nodes.
     pub unreachable: usize,
 }
 
-/// The nodes around a node: those of its zone, and the others.
+/// The nodes in a node's zone, and those in other zones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// Its name; `None`: the nodes without a zone, or the cluster.
+    /// The name of the zone; `None` for the nodes without a zone label, or for the whole cluster.
     pub name: Option<String>,
     /// The nodes of the zone.
     pub nodes: Nodes,
-    /// Those of all other zones.
+    /// The nodes of all other zones.
     pub others: Nodes,
 }
 
 impl Zone {
-    /// Counts the nodes around `node`; if it is not in `rows`, all of them are its zone. `fenced` ones say
-    /// nothing: somebody has proved what became of them. A node counts as unreachable even before the
-    /// control plane calls it so: if many fail at once, one is always first.
+    /// Counts the nodes in the zone of `node`, and in other zones. If `node` is not in `rows`, all nodes
+    /// count as its zone. `fenced` nodes are not counted, because it is known why they are unreachable. A
+    /// node counts as unreachable even before the control plane reports it: if many nodes fail at once, one
+    /// is always reported first.
     #[must_use]
     pub fn of(
         node: &str,
@@ -171,9 +172,9 @@ impl Zone {
         zone
     }
 
-    /// So many are unreachable that the fault may be on the control plane's side. The node lifecycle
-    /// controller suspects itself in the same cases: a zone that is lost for the most part, but for the
-    /// smallest ones, and all zones without any node that is well.
+    /// Whether so many nodes are unreachable that the control plane itself may be cut off. The node lifecycle
+    /// controller draws the same conclusion in two cases: most nodes of a zone are lost (except in very small
+    /// zones), or no zone has a ready node.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         let Nodes { all, unreachable } = self.nodes;
@@ -182,13 +183,13 @@ impl Zone {
         is_partial || self.is_all()
     }
 
-    /// No node of the cluster can be reached.
+    /// Whether no node of the cluster can be reached.
     fn is_all(&self) -> bool {
         let total = self.nodes.all + self.others.all;
         total > 0 && self.nodes.unreachable + self.others.unreachable == total
     }
 
-    /// What the loss of the zone may mean, by how the other zones are.
+    /// What may have caused the loss of the zone, judged by the state of the other zones.
     #[must_use]
     pub fn possible_cause(&self) -> String {
         let Nodes { all, unreachable } = self.others;
@@ -269,11 +270,11 @@ mod tests {
             zone.to_string(),
             "3 of 5 nodes of the cluster are unreachable"
         );
-        // What somebody has fenced says nothing about the network.
+        // A fenced node says nothing about the network.
         assert_eq!(around("unreachable", &rows, &["fades"]).nodes, nodes(2, 4));
     }
 
-    /// Zones of one name in two regions are two, as for the node lifecycle controller.
+    /// Zones with the same name in two regions are different zones, as for the node lifecycle controller.
     #[test]
     fn the_zone_of_a_node_is_compared_with_the_others() {
         let (zone_a, region) = ((ZONE, "a"), (REGION, "north"));
@@ -323,7 +324,7 @@ mod tests {
             (nodes(3, 5), nodes(0, 6), true),
             (nodes(3, 6), nodes(0, 6), false),
             (nodes(10, 20), nodes(0, 0), false),
-            // The threshold itself counts.
+            // Exactly 55% counts.
             (nodes(11, 20), nodes(0, 0), true),
             (nodes(0, 0), nodes(0, 0), false),
         ] {

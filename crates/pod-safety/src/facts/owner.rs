@@ -1,4 +1,4 @@
-//! What recreates a pod, and what it promises about two of them.
+//! What recreates a pod, and whether that controller allows two such pods at a time.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::Job;
@@ -13,52 +13,53 @@ use crate::known::Known;
 /// What recreates a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Owner {
-    /// Nothing: it has no controller.
+    /// Nothing, because it has no controller.
     Nothing,
-    /// Nothing any more: its controller is gone.
+    /// Nothing, because its controller is gone.
     Gone {
-        /// What it was, such as `StatefulSet/web`.
+        /// The former controller, such as `StatefulSet/web`.
         was: String,
     },
     /// A controller.
     Controller {
-        /// What, such as `StatefulSet/web`.
+        /// The controller, such as `StatefulSet/web`.
         what: String,
-        /// What it promises.
+        /// What the controller promises about its pods.
         promise: Known<Promise>,
-        /// For a set: how its members are.
+        /// The members of the set, if the controller is a StatefulSet.
         siblings: Option<Known<Siblings>>,
-        /// For an Event about it.
+        /// The object for an Event about the controller.
         reference: Box<ObjectReference>,
     },
 }
 
-/// What a controller promises about the pods that it makes.
+/// What a controller promises about the pods that it creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// Nothing: a replacement may run beside the old one.
+    /// Nothing. A replacement may run beside the old pod.
     None,
-    /// A replacement stays on the same node.
+    /// A replacement runs on the same node.
     OnePerNode,
-    /// At most one of each name.
+    /// At most one pod of each name.
     OneOfEachName,
-    /// No replacement before the old one ended.
+    /// No replacement before the old pod has ended.
     NoneBeforeTheEnd,
-    /// It is of a kind that is not known here: perhaps at most one.
+    /// Unknown, because the kind is unknown: perhaps at most one pod.
     Perhaps,
 }
 
-/// The members of a set.
+/// The members of a StatefulSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Siblings {
-    /// How many there should be.
+    /// The desired number of members.
     pub replicas: usize,
-    /// How many others than the pod itself are ready.
+    /// The number of ready members, without the pod itself.
     pub ready: usize,
 }
 
 impl Siblings {
-    /// Those of `pod` in its set, or in a new one of that name, which counts only pods of its own.
+    /// The members of the pod's set. A new set with the same name counts only its own pods, so `pod` is not
+    /// among them.
     fn in_set(set: &Found<'_, StatefulSet>, pod: &Pod) -> Self {
         let (set, counts) = match set {
             Found::Itself(set) => (
@@ -116,7 +117,7 @@ impl Owner {
             }
             Kind::Job => match found(&namespace.jobs, |job| &job.metadata, reference) {
                 Known::Yes(Some(Found::Itself(job))) => Known::Yes(promise_of_job(job)),
-                // One that promises nothing has pods of its own, and makes no more of them for this one.
+                // A Job without such a promise has its own pods, and creates no more of them for this pod.
                 Known::Yes(Some(Found::SameName(job))) if promise_of_job(job) != Promise::None => {
                     shown = anew(&what);
                     event_on.uid = job.metadata.uid.clone();
@@ -156,15 +157,15 @@ impl Owner {
     }
 }
 
-/// What stands where a reference points.
+/// The object that was found for a reference.
 enum Found<'a, T> {
-    /// The object that it means.
+    /// The object with the uid of the reference.
     Itself(&'a T),
-    /// Another object of that name: the first was deleted and created again.
+    /// Another object with that name. The first one was deleted and created again.
     SameName(&'a T),
 }
 
-/// What `reference` points to among those read; `None`: nothing.
+/// The object that `reference` points to, among those `read`; `None` if there is none.
 fn found<'a, T>(
     read: &'a Known<Vec<T>>,
     metadata: impl Fn(&T) -> &ObjectMeta,
@@ -186,13 +187,13 @@ fn found<'a, T>(
     })
 }
 
-/// A controller that was created again, as messages name it.
+/// The text for a controller that was deleted and created again.
 fn anew(what: &str) -> String {
     format!("{what} (a new one of that name)")
 }
 
 fn promise_of_job(job: &Job) -> Promise {
-    // As `onlyReplaceFailedPods` of the job controller.
+    // Same rule as `onlyReplaceFailedPods` of the job controller.
     let waits = job.spec.as_ref().is_some_and(|spec| {
         spec.pod_replacement_policy.as_deref() == Some("Failed")
             || spec.pod_failure_policy.is_some()

@@ -18,19 +18,20 @@ pub struct PodSnapshot {
     pub uid: String,
     /// Its resource version.
     pub version: String,
-    /// Its node; empty if it has none yet.
+    /// Its node; empty if it is not scheduled yet.
     pub node: String,
-    /// It comes from a file of the kubelet.
+    /// It comes from a file of the kubelet (a static pod).
     pub mirror: bool,
-    /// When its grace is over; `None`: it was not asked to end.
+    /// When its grace period ends; `None` if it was not deleted.
     pub ends: Option<Instant>,
     /// Its grace period in seconds, if it is being deleted.
     pub grace: i64,
     /// Its finalizers.
     pub finalizers: Vec<String>,
-    /// Its Job keeps it until its phase is Failed or Succeeded, which its kubelet has not reported.
+    /// Its Job keeps it until its phase is Failed or Succeeded, and the kubelet has not reported such a
+    /// phase.
     pub job_waits: bool,
-    /// The condition `DisruptionTarget` says that something outside the pod ends it.
+    /// It has the condition `DisruptionTarget`, which says that a disruption from outside ends it.
     pub disrupted: bool,
     /// What it shows about its node.
     pub conditions: PodConditions,
@@ -39,18 +40,18 @@ pub struct PodSnapshot {
 /// What the control plane wrote on a pod about its node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodConditions {
-    /// It counts as ready: its node was not marked unreachable.
+    /// It is ready. It is not if the control plane marked its node as unreachable.
     pub ready: bool,
-    /// Since when it does not.
+    /// Since when it is not ready.
     pub unready_since: Option<Instant>,
     /// `status.reason` is `NodeLost`.
     pub node_lost: bool,
-    /// It was evicted because of a taint of its node, such as the one of an unreachable node.
+    /// It was evicted because of a taint of its node, such as that of an unreachable node.
     pub evicted_by_taint: bool,
 }
 
 impl PodSnapshot {
-    /// What `pod` says.
+    /// The snapshot of `pod`.
     #[must_use]
     pub fn of(pod: &Pod) -> Self {
         let metadata = &pod.metadata;
@@ -71,21 +72,22 @@ impl PodSnapshot {
         }
     }
 
-    /// It was never placed on a node, so that nothing of it ever ran.
+    /// Whether it was never scheduled to a node, so that it never ran.
     #[must_use]
     pub fn never_ran(&self) -> bool {
         self.node.is_empty()
     }
 
-    /// Its deletion was forced before, or its kubelet has ended it: only its finalizers hold it. A pod
-    /// whose Job waits for its phase is not meant: that Job never removes its finalizer by itself.
+    /// Whether only its finalizers keep it, because it was force-deleted before or its kubelet has ended it.
+    /// This excludes a pod whose Job waits for its phase: that Job never removes its finalizer by itself.
     #[must_use]
     pub fn was_forced(&self) -> bool {
         self.ends.is_some() && self.grace == 0 && !self.finalizers.is_empty() && !self.job_waits
     }
 }
 
-/// Whether a pod comes from a file of its kubelet: its object is a picture, and deleting that ends nothing.
+/// Whether a pod comes from a file of its kubelet. Its object is only a mirror, and deleting the object does
+/// not stop the pod.
 pub(crate) fn is_static(pod: &ObjectMeta) -> bool {
     let annotations = pod.annotations.as_ref();
     let owners = pod.owner_references.as_deref().unwrap_or_default();
@@ -122,7 +124,7 @@ pub(crate) fn phase(pod: &Pod) -> &str {
     phase.unwrap_or_default()
 }
 
-/// Whether its phase is one that it never leaves.
+/// Whether its phase is final.
 pub(crate) fn has_ended(pod: &Pod) -> bool {
     matches!(phase(pod), "Failed" | "Succeeded")
 }
@@ -137,8 +139,9 @@ fn is_true(condition: &PodCondition) -> bool {
     condition.status == "True"
 }
 
-/// Whether the control plane has marked the pod as not ready because its node does not report any more. It changes
-/// `Ready` alone. A kubelet changes `ContainersReady` too, except for readiness gates.
+/// Whether the control plane marked the pod as not ready because its node stopped reporting. The control
+/// plane changes only the condition `Ready`. A kubelet also changes `ContainersReady`, except for readiness
+/// gates.
 pub(crate) fn is_of_lost_node(pod: &Pod) -> bool {
     let ready = condition(pod, "Ready").filter(|one| one.status == "False");
     ready.is_some_and(|ready| ready.reason.as_deref() != Some("ReadinessGatesNotReady"))

@@ -1,4 +1,4 @@
-//! ResourceQuotas that refuse the replacement of a pod.
+//! ResourceQuotas that prevent the replacement of a pod.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,24 @@ use maintenance_lease::protocol::{Now, Span};
 use super::pod::has_ended;
 use crate::wire::instant;
 
-/// Amounts by the name of the resource, in billionths.
+/// Amounts in billionths, by the name of the resource.
 type Amounts = BTreeMap<String, i128>;
 
-/// A quota with no room for the replacement.
+/// A quota without room for the replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Full {
-    /// Its name, and what is used up, such as `ResourceQuota/small (pods: 3 of 3 used)`.
+    /// Its name and what is used up, such as `ResourceQuota/small (pods: 3 of 3 used)`.
     pub what: String,
-    /// There is no room even without the pod itself. Otherwise it depends on whether the pod still counts.
+    /// There is no room even after the pod itself stops counting. If false, it depends on whether the pod
+    /// still counts.
     pub is_certain: bool,
 }
 
-/// The quotas of the pod's namespace with no room for another pod like `pod`. Those with scopes are left out.
+/// The quotas of the pod's namespace without room for another pod like `pod`. Quotas with scopes are skipped.
 ///
-/// A pod counts until its grace period has passed twice since it was asked to end (`QuotaV1Pod`). The controller
-/// notices this only when a pod of the namespace goes, or when it next counts everything (every 5 minutes by default).
+/// A deleted pod counts until twice its grace period has passed since the deletion (`QuotaV1Pod`). The
+/// controller notices this only when a pod of the namespace is removed, or at its next full recount (every 5
+/// minutes by default).
 pub(super) fn full(pod: &Pod, quotas: &[ResourceQuota], now: Now) -> Vec<Full> {
     let needed = usage(pod);
     let counts = counts(pod, now);
@@ -44,7 +46,7 @@ fn full_for(quota: &ResourceQuota, needed: &Amounts, counts: bool) -> Option<Ful
         let needed = *needed.get(name)?;
         let used = status.used.as_ref().and_then(|used| used.get(name));
         let (hard, now) = (amount(limit)?, used.map_or(Some(0), amount)?);
-        // Without the pod itself: what it uses is free once it is gone, if it still counts.
+        // Without the pod itself: if the pod still counts, its usage becomes free once it is gone.
         let is_certain = now > hard;
         let is_left = now + needed <= hard || (counts || name == COUNT) && !is_certain;
         let used = used.map_or("0", |used| &used.0);
@@ -59,7 +61,7 @@ fn full_for(quota: &ResourceQuota, needed: &Amounts, counts: bool) -> Option<Ful
     })
 }
 
-/// Every pod counts for this one for as long as its object exists.
+/// This quota counts every pod for as long as its object exists.
 const COUNT: &str = "count/pods";
 
 /// Whether the quota controller still counts what `pod` uses.
@@ -71,7 +73,7 @@ fn counts(pod: &Pod, now: Now) -> bool {
     !has_ended(pod) && ends.is_none_or(|ends| now.earliest <= ends + grace)
 }
 
-/// What a pod like `pod` uses, under all names that quotas have for it (`PodUsageFunc`).
+/// What a pod like `pod` uses, under all names that quotas use for it (`PodUsageFunc`).
 fn usage(pod: &Pod) -> Amounts {
     let one = 1_000_000_000;
     let mut used = Amounts::from([("pods".to_owned(), one), (COUNT.to_owned(), one)]);
@@ -88,8 +90,9 @@ fn usage(pod: &Pod) -> Amounts {
     used
 }
 
-/// Requests or limits of a pod: those of its containers and sidecars together, or the most that an init
-/// container needs; what the pod sets itself goes first; and its overhead (`PodRequests`, `PodLimits`).
+/// The requests or limits of a pod (`PodRequests`, `PodLimits`). They are the sum of its containers and
+/// sidecars, or the most that an init container needs. Values set for the whole pod take precedence. The
+/// pod's overhead is added.
 fn total(
     spec: &PodSpec,
     of: impl Fn(&ResourceRequirements) -> Option<&BTreeMap<String, Quantity>>,
@@ -138,7 +141,7 @@ fn raise(most: &mut Amounts, other: Amounts) {
     }
 }
 
-/// An amount as Kubernetes writes it, in billionths: `100m`, `1.5`, `2Gi`, `1e3`.
+/// A Kubernetes quantity in billionths, such as `100m`, `1.5`, `2Gi` or `1e3`.
 fn amount(quantity: &Quantity) -> Option<i128> {
     let text = quantity.0.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || "+-.".contains(c)));
@@ -226,7 +229,7 @@ mod tests {
         };
         let full = |seconds, hard, used| full_at(seconds, hard, used, &json!({}));
         assert_eq!(full(600, "3", "2"), None);
-        // It counts until its grace has passed twice.
+        // The pod counts until twice its grace period has passed.
         assert_eq!(full(80, "3", "3"), None);
         assert_eq!(full(600, "3", "3"), Some(false));
         assert_eq!(full(80, "3", "4"), Some(true));

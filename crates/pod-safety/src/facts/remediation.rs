@@ -1,4 +1,4 @@
-//! Operators that work on nodes by themselves, by their Leases and taints.
+//! Operators that repair nodes, identified by their Leases and taints.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
@@ -10,25 +10,26 @@ use crate::known::Known;
 use crate::taint::taints;
 use crate::wire::micro_instant;
 
-/// Whether an operator is at work on the node, such as medik8s' remediation.
+/// Whether an operator such as medik8s repairs the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remediation {
-    /// None says so, or its Lease expired.
+    /// No operator shows that it does, or its Lease expired.
     None,
-    /// One holds its Lease of the node.
+    /// An operator holds the medik8s Lease of the node.
     Running {
-        /// Which.
+        /// The operator.
         holder: String,
     },
-    /// One put its taint on the node.
+    /// An operator put its taint on the node.
     Tainted {
-        /// Which, with its value.
+        /// The taint with its value.
         taint: String,
     },
 }
 
 impl Remediation {
-    /// That of `lease` (`None`: there is none). A Lease that a lock holds keeps the operators off.
+    /// The remediation that `lease` shows (`None` if there is no Lease). If our lock holds that Lease,
+    /// operators stay away and none is running.
     #[must_use]
     pub fn of(lease: Option<&Lease>, now: Now) -> Self {
         let running = lease.and_then(|lease| {
@@ -45,7 +46,7 @@ impl Remediation {
         running.map_or(Self::None, |holder| Self::Running { holder })
     }
 
-    /// That of `node`, by its taint or else by its Lease.
+    /// The remediation of `node`: its taint takes precedence over the Lease.
     #[must_use]
     pub fn on(node: &Node, by_lease: Known<Self>) -> Known<Self> {
         match tainted(node) {
@@ -55,7 +56,7 @@ impl Remediation {
     }
 }
 
-/// The taint by which one of medik8s' operators says that it is at work.
+/// The taint that a medik8s operator puts on a node while it works.
 fn tainted(node: &Node) -> Option<String> {
     let taint = taints(node).iter().find(|taint| is_medik8s(&taint.key))?;
     Some(match &taint.value {

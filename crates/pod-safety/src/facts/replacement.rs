@@ -1,4 +1,4 @@
-//! Why the replacement of a pod would not be created, or would not run.
+//! Why the replacement of a pod would not be created or would not run.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -16,29 +16,29 @@ use super::source::{Source, sources};
 use crate::controller::{Kind, controller};
 use crate::known::Known;
 
-/// An obstacle for the replacement.
+/// What prevents the replacement of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The set has fewer members than the number of the pod.
+    /// The StatefulSet is too small to recreate this member.
     Surplus {
-        /// The set, and its size.
+        /// The set and its size.
         set: String,
     },
-    /// The set creates its members in order, and these before it are not ready.
+    /// The set creates its members in order, and earlier members are not ready.
     Order {
-        /// Their names.
+        /// The names of the earlier members.
         unready: Vec<String>,
     },
-    /// No other node that is ready can reach these volumes.
+    /// These volumes can be used on no other ready node.
     Bound {
-        /// Their claims.
+        /// The claims of these volumes.
         claims: Vec<String>,
     },
-    /// A quota has no room for it.
+    /// A quota has no room for the replacement.
     Quota(Full),
 }
 
-/// The obstacles for the replacement of `pod` of this owner, as far as they are known.
+/// The known obstacles for the replacement of `pod`, which has this `owner`.
 pub(super) fn of(pod: &Pod, owner: &Owner, evidence: &Evidence, now: Now) -> Vec<Obstacle> {
     let kind = controller(&pod.metadata).map(Kind::of);
     let (Some(kind), Some(namespace)) = (kind, evidence.namespaces.get(namespace(pod))) else {
@@ -49,14 +49,14 @@ pub(super) fn of(pod: &Pod, owner: &Owner, evidence: &Evidence, now: Now) -> Vec
         obstacles.extend(of_member(pod, namespace));
     }
     let claims = match kind {
-        // It comes back to the same node.
+        // The replacement runs on the same node.
         Kind::DaemonSet => Vec::new(),
         _ => bound_claims(pod, namespace, evidence),
     };
     if !claims.is_empty() {
         obstacles.push(Obstacle::Bound { claims });
     }
-    // Other owners have replaced it already.
+    // A controller without such a promise has already created the replacement.
     if let Owner::Controller {
         promise: Known::Yes(promise),
         ..
@@ -70,14 +70,14 @@ pub(super) fn of(pod: &Pod, owner: &Owner, evidence: &Evidence, now: Now) -> Vec
     obstacles
 }
 
-/// A pod that leaves its node, and what keeps its replacement from coming or running.
+/// A pod that leaves its node, and what prevents its replacement from being created or from running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
     /// The namespace of the pod.
     pub namespace: String,
     /// The name of the pod.
     pub name: String,
-    /// At least one.
+    /// The obstacles; never empty.
     pub obstacles: Vec<Obstacle>,
 }
 
@@ -89,8 +89,8 @@ impl Blocked {
     }
 }
 
-/// The obstacles for the replacements of `pods`, which leave their node together: a member of a set waits for those before
-/// it only if something keeps these from coming back.
+/// The obstacles for the replacements of `pods`, which leave their node together. A member of a set waits for
+/// the members before it only if something prevents those from coming back.
 pub(crate) fn of_leaving(pods: &[&Pod], evidence: &Evidence, now: Now) -> Vec<Blocked> {
     let mut pods = pods.to_vec();
     pods.sort_by_key(|pod| ordinal(pod));
@@ -123,20 +123,20 @@ pub(crate) fn of_leaving(pods: &[&Pod], evidence: &Evidence, now: Now) -> Vec<Bl
     blocked
 }
 
-/// The name of a StatefulSet and the ordinal in a pod's name, if it has that form.
+/// The name of the StatefulSet and the ordinal in a pod's name, if the name has that form.
 pub(crate) fn member(pod: &str) -> Option<(&str, i32)> {
     let (set, ordinal) = pod.rsplit_once('-')?;
     Some((set, ordinal.parse().ok()?)).filter(|(_, ordinal)| *ordinal >= 0 && !set.is_empty())
 }
 
-/// The number of a member of a StatefulSet.
+/// The ordinal of a pod of a StatefulSet.
 pub(crate) fn ordinal(pod: &Pod) -> Option<i32> {
     let set = controller(&pod.metadata).filter(|owner| Kind::of(owner) == Kind::StatefulSet)?;
     let (name, ordinal) = member(pod.metadata.name.as_deref()?)?;
     (name == set.name).then_some(ordinal)
 }
 
-/// The numbers of the members that a set has.
+/// The ordinals of the members of a StatefulSet.
 pub(crate) fn ordinals(set: &StatefulSet) -> Range<i32> {
     let spec = set.spec.as_ref();
     let start = spec.and_then(|spec| spec.ordinals.as_ref()?.start);
@@ -145,7 +145,7 @@ pub(crate) fn ordinals(set: &StatefulSet) -> Range<i32> {
     start..start.saturating_add(replicas)
 }
 
-/// The members that must be ready before a set creates the one with this number: `processReplica` in
+/// The members that must be ready before a set creates the one with this ordinal: `processReplica` in
 /// Kubernetes' stateful_set_control.go.
 pub(crate) fn awaited(set: &StatefulSet, ordinal: i32) -> Vec<String> {
     let spec = set.spec.as_ref();
@@ -176,7 +176,7 @@ fn of_member(pod: &Pod, namespace: &NamespaceEvidence) -> Option<Obstacle> {
     (!unready.is_empty()).then_some(Obstacle::Order { unready })
 }
 
-/// The claims of `pod` whose volumes no other node that is ready can reach.
+/// The claims of `pod` whose volumes can be used on no other ready node.
 fn bound_claims(pod: &Pod, namespace: &NamespaceEvidence, evidence: &Evidence) -> Vec<String> {
     let (Some(claims), Some(volumes), Some(rows)) = (
         namespace.claims.value(),
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// What is in the way of `web-2` of a set, with a volume that these nodes reach.
+    /// The obstacles for `web-2` of a set whose volume can be used on the nodes in `reached`.
     fn obstacles(spec: &Value, ready: &[&str], reached: &[&str]) -> Vec<Obstacle> {
         let mut set = json!({"selector": {}, "serviceName": "", "template": {}});
         set.as_object_mut()
@@ -340,7 +340,7 @@ mod tests {
         }
     }
 
-    /// Members that leave one node come back in order, unless something keeps one of them.
+    /// Members that leave one node come back in order, unless something prevents one of them.
     #[test]
     fn members_that_leave_together_wait_only_for_those_that_stay_away() {
         let set = json!({"metadata": {"name": "web"}, "spec": {
@@ -403,7 +403,7 @@ mod tests {
                 order("web-2", &["web-0", "web-1"]),
             ]
         );
-        // The first one is elsewhere, and not ready.
+        // The first member is on another node, and not ready.
         let without_first = [member(1, "free"), member(2, "free")];
         assert_eq!(
             blocked(&without_first),

@@ -1,4 +1,4 @@
-//! Selectors of labels: of disruption budgets, and of the nodes on which a volume can be used.
+//! Label selectors of PodDisruptionBudgets, and node selectors of volumes.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 type Labels = BTreeMap<String, String>;
 
-/// Whether `selector` selects what has these labels; an empty one selects everything.
+/// Whether `selector` matches these labels. An empty selector matches everything.
 pub(crate) fn selects(selector: &LabelSelector, labels: &Labels) -> bool {
     let equal = selector.match_labels.iter().flatten();
     let expressions = selector.match_expressions.iter().flatten();
@@ -21,9 +21,9 @@ pub(crate) fn selects(selector: &LabelSelector, labels: &Labels) -> bool {
         .all(|holds| holds)
 }
 
-/// Whether a volume can be used on a node with these labels, as `CheckNodeAffinity` of
-/// k8s.io/component-helpers decides: one term has to match, one without any requirement matches nothing,
-/// and fields such as the name of the node don't count.
+/// Whether a volume can be used on a node with these labels. Same rules as `CheckNodeAffinity` of
+/// k8s.io/component-helpers: one term must match, and a term without any requirement matches nothing. Field
+/// selectors, such as the node's name, are ignored.
 pub(crate) fn is_usable_on(volume: &PersistentVolume, labels: &Labels) -> bool {
     let Some(terms) = terms(volume) else {
         return true;
@@ -50,7 +50,7 @@ fn terms(volume: &PersistentVolume) -> Option<&[NodeSelectorTerm]> {
     Some(&affinity.required.as_ref()?.node_selector_terms)
 }
 
-/// Whether a label with this value (`None`: there is none) meets a requirement.
+/// Whether a label with this value (`None` if it is not set) meets a requirement.
 fn holds(operator: &str, value: Option<&String>, values: &[String]) -> bool {
     let is_among = value.is_some_and(|value| values.contains(value));
     let compared = || {

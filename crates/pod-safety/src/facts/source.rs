@@ -1,28 +1,28 @@
-//! What a volume is made of: what decides whether two nodes may write to it at a time.
+//! The source of a volume, which determines whether two nodes can write to it at the same time.
 
 use k8s_openapi::api::core::v1::{CSIVolumeSource, PersistentVolumeSpec, Pod, Volume};
 use serde::Serialize;
 use serde_json::Value;
 
-/// What a volume is made of.
+/// The source of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// No other node reaches it, or the pod only reads it.
+    /// No other node can reach it, or the pod only reads it.
     Harmless,
-    /// A claim of this name.
+    /// The claim with this name.
     Claim(String),
-    /// A path of the node. Somebody may have mounted there what other nodes reach, too.
+    /// A path on the node. It may be a mount that other nodes can reach too.
     HostPath,
-    /// Many nodes reach it, and nothing keeps two from writing: what it is, such as `NFS`.
+    /// Storage such as `NFS` that many nodes can reach. Nothing prevents two of them from writing.
     Shared(&'static str),
-    /// A disk that the control plane itself attaches, by no driver: what it is, and its name in the
-    /// Node's `status.volumesAttached`.
+    /// A disk that the control plane attaches without a driver: its kind, and its name in the Node's
+    /// `status.volumesAttached`.
     InTree(&'static str, String),
-    /// A disk of a cloud or a data center, which this driver attaches to one node at a time.
+    /// A disk of a cloud or a data center. This driver attaches it to one node at a time.
     Disk(&'static str),
-    /// What this driver says.
+    /// A volume of this CSI driver. The driver determines the rules.
     Driver(String),
-    /// A kind that is not known here: how the API names it, `None` if it is newer than this program.
+    /// An unknown kind: its name in the API, or `None` if it is newer than this program.
     Unknown(Option<&'static str>),
 }
 
@@ -36,7 +36,7 @@ const SHARED: [(&str, &str); 6] = [
     ("rbd", "RBD"),
 ];
 
-/// Disks, each with the CSI driver that Kubernetes hands it to (`k8s.io/csi-translation-lib`).
+/// Disks, each with the CSI driver that Kubernetes uses for it (`k8s.io/csi-translation-lib`).
 const DISKS: [(&str, &str); 6] = [
     ("awsElasticBlockStore", "ebs.csi.aws.com"),
     ("azureDisk", "disk.csi.azure.com"),
@@ -46,7 +46,7 @@ const DISKS: [(&str, &str); 6] = [
     ("vsphereVolume", "csi.vsphere.vmware.com"),
 ];
 
-/// What is the node's own, or only read.
+/// Volumes that exist only on the node or are read-only.
 const OF_THE_NODE: [&str; 8] = [
     "configMap",
     "downwardAPI",
@@ -58,8 +58,8 @@ const OF_THE_NODE: [&str; 8] = [
     "secret",
 ];
 
-/// Drivers of inline volumes that exist only on the node or are read-only: secrets, certificates, sockets
-/// and images.
+/// Drivers of inline volumes that exist only on the node or are read-only: secrets, certificates, sockets and
+/// images.
 const INLINE_OF_THE_NODE: [&str; 8] = [
     "csi-image.warm-metal.tech",
     "csi.cert-manager.io",
@@ -71,7 +71,7 @@ const INLINE_OF_THE_NODE: [&str; 8] = [
     "spiffe.csi.cert-manager.io",
 ];
 
-/// Other kinds of old, to be named where they are met.
+/// Other legacy kinds, listed so that messages can name them.
 const UNKNOWN: [&str; 5] = [
     "flexVolume",
     "flocker",
@@ -81,7 +81,7 @@ const UNKNOWN: [&str; 5] = [
 ];
 
 impl Source {
-    /// That of a pod's volume.
+    /// The source of a pod's volume.
     pub(crate) fn of_pod(pod: &Pod, volume: &Volume) -> Self {
         let reads = volume
             .persistent_volume_claim
@@ -91,7 +91,7 @@ impl Source {
             _ if reads => Self::Harmless,
             (Some(claim), _) => Self::Claim(claim),
             (None, Some(csi)) => Self::of_inline(csi),
-            // Kubernetes attaches such a disk to any number of nodes if it has no PersistentVolume.
+            // If such a disk has no PersistentVolume, Kubernetes attaches it to any number of nodes.
             (None, None) => match Self::of(volume) {
                 _ if is_read_only(volume) => Self::Harmless,
                 Self::InTree(kind, _) => Self::Shared(kind),
@@ -100,8 +100,8 @@ impl Source {
         }
     }
 
-    /// That of a volume which a CSI driver makes for the pod alone: be it of the node's own files, or of a
-    /// share that other nodes reach.
+    /// The source of an inline volume, which a CSI driver creates for this pod alone. It may consist of files
+    /// on the node, or of a share that other nodes can reach.
     fn of_inline(csi: &CSIVolumeSource) -> Self {
         let is_of_the_node = INLINE_OF_THE_NODE.contains(&&*csi.driver);
         match is_of_the_node || csi.read_only == Some(true) {
@@ -110,8 +110,8 @@ impl Source {
         }
     }
 
-    /// That of a PersistentVolume. Its `readOnly` is ignored: the mount is writable unless the pod's own
-    /// volume says `readOnly`.
+    /// The source of a PersistentVolume. Its `readOnly` is ignored: the mount is writable unless the pod's
+    /// own volume says `readOnly`.
     pub(crate) fn of_volume(volume: &PersistentVolumeSpec) -> Self {
         match &volume.csi {
             Some(csi) => Self::Driver(csi.driver.clone()),
@@ -119,7 +119,7 @@ impl Source {
         }
     }
 
-    /// By the name of its kind, which is that of a field of `volume`.
+    /// The source by its kind, which is the name of a field of `volume`.
     fn of(volume: &impl Serialize) -> Self {
         let fields = serde_json::to_value(volume).unwrap_or_default();
         let has = |kind: &str| fields.get(kind).is_some();
@@ -146,14 +146,14 @@ impl Source {
     }
 }
 
-/// Whether a volume says that it is only read, in the pod or in its PersistentVolume.
+/// Whether a volume is marked as read-only, in the pod or in its PersistentVolume.
 pub(crate) fn is_read_only(volume: &impl Serialize) -> bool {
     let fields = serde_json::to_value(volume).unwrap_or_default();
     let mut kinds = fields.as_object().into_iter().flatten();
     kinds.any(|(_, source)| source["readOnly"] == Value::Bool(true))
 }
 
-/// The name of an iSCSI disk among the volumes that are attached to a Node (`GetVolumeName`).
+/// The name of an iSCSI disk in a Node's `status.volumesAttached` (`GetVolumeName`).
 fn iscsi_name(source: &Value) -> String {
     let text = |field: &str| source[field].as_str().unwrap_or_default();
     let lun = source["lun"].as_i64().unwrap_or(0);
@@ -161,7 +161,8 @@ fn iscsi_name(source: &Value) -> String {
     format!("kubernetes.io/iscsi/{portal}:{iqn}:{lun}")
 }
 
-/// That of a Fibre Channel disk, with lists as Go prints them.
+/// The name of a Fibre Channel disk in a Node's `status.volumesAttached`. Lists are formatted as Go prints
+/// them.
 fn fc_name(source: &Value) -> String {
     let list = |field: &str| {
         let items = source[field].as_array().into_iter().flatten();
@@ -180,7 +181,7 @@ pub(crate) fn sources(pod: &Pod) -> impl Iterator<Item = Source> + '_ {
     volumes(pod).map(move |volume| Source::of_pod(pod, volume))
 }
 
-/// The names of the claims that `pod` uses, be it to read.
+/// The names of the claims that `pod` uses, including those that it only reads.
 pub(crate) fn claims(pod: &Pod) -> impl Iterator<Item = String> + '_ {
     volumes(pod).filter_map(move |volume| claim_name(pod, volume))
 }
@@ -191,7 +192,8 @@ pub(crate) fn volumes(pod: &Pod) -> impl Iterator<Item = &Volume> {
     spec.flat_map(|spec| spec.volumes.iter().flatten())
 }
 
-/// The name of the claim that `volume` is: its own, or that of one that is made for the pod alone.
+/// The name of the claim of `volume`: a PersistentVolumeClaim, or the claim that Kubernetes creates for an
+/// ephemeral volume.
 fn claim_name(pod: &Pod, volume: &Volume) -> Option<String> {
     let made = |_| {
         let pod = pod.metadata.name.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How facts follow from objects as the server sends them.
+//! Tests how facts are derived from objects as the server sends them.
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -28,7 +28,7 @@ fn pod(ready: &str, volumes: &Value) -> Pod {
     }))
 }
 
-/// What was read in its namespace and of the cluster's volumes.
+/// The objects that were read in the pod's namespace, and the cluster's volumes.
 fn evidence(sets: Value, claims: Value, volumes: Value) -> Evidence {
     let namespace = NamespaceEvidence {
         stateful_sets: Known::Yes(read(sets)),
@@ -73,7 +73,7 @@ fn a_member_is_not_its_own_sibling() {
     let of = |ready| Some(Known::Yes(Siblings { replicas: 3, ready }));
     assert_eq!(siblings("False", set("s-1")), of(2));
     assert_eq!(siblings("True", set("s-1")), of(1));
-    // A new set of that name counts only its own.
+    // A new set with the same name counts only its own pods.
     assert_eq!(siblings("True", set("s-2")), of(2));
 }
 
@@ -190,7 +190,7 @@ fn a_replacement_comes_once_the_pod_is_gone_if_its_controller_promises_that() {
     assert!(!bare.is_replaced_once_gone());
 }
 
-/// The names of the volumes that count, for a claim `data` bound to a volume of this spec.
+/// The names of the volumes that are checked, for a claim `data` that is bound to a volume with this spec.
 fn counting(volume: &Value, claim: &Value, spec: &Value) -> Vec<String> {
     let mut claim_spec = json!({"volumeName": "pv-1", "accessModes": ["ReadWriteOnce"]});
     let object = claim_spec.as_object_mut().expect("an object");
@@ -234,7 +234,8 @@ fn volumes_count_if_other_nodes_reach_them_and_the_pod_writes() {
     }
 }
 
-/// How volume `data` of a pod is guarded and attached, by these claims, PersistentVolumes and attachments.
+/// How the volume `data` of a pod is guarded and attached, with these claims, PersistentVolumes and
+/// attachments.
 fn guarded(
     volume: Value,
     claims: Value,
@@ -324,7 +325,7 @@ fn volumes_that_several_nodes_may_attach_are_not_guarded() {
         (Known::Yes(Some(kind)), Known::Yes(None))
     };
     assert_eq!(found(&[many], &[many], csi()), shared(many));
-    // The volume's modes count, and not the claim's.
+    // The access modes of the volume count, not those of the claim.
     assert_eq!(
         found(&[once], &[once, many], csi()),
         shared("ReadWriteOnce, ReadWriteMany")
@@ -386,7 +387,7 @@ fn a_path_of_the_node_may_lead_to_others() {
         facts.volumes[0].unguarded,
         Known::Unknown(Why::Inconclusive(_))
     ));
-    // A replacement comes to the same node only.
+    // A DaemonSet recreates its pod on the same node only.
     let owners = pod.metadata.owner_references.as_mut().expect("owners");
     owners[1].kind = "DaemonSet".to_owned();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A pod's volumes that other nodes can reach, and what keeps two nodes from writing to them.
+//! A pod's volumes that other nodes can reach, and what prevents two nodes from writing to them.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
@@ -12,37 +12,37 @@ use crate::controller::{Kind, controller};
 use crate::known::{Known, Why};
 use crate::wire::instant;
 
-/// A volume that other nodes can reach, or of which nobody knows whether they can.
+/// A volume that other nodes can reach, or for which this is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// The claim, or the volume of the pod.
+    /// The name of the claim, or of the volume in the pod.
     pub name: String,
     /// Its access modes, such as `ReadWriteOnce`.
     pub modes: Vec<String>,
-    /// Its kind, such as `NFS`, if nothing prevents two nodes from writing to it. `None`: it is attached
-    /// to one node at a time.
+    /// Its kind, such as `NFS`, if nothing prevents two nodes from writing to it. `None` if it is attached to
+    /// one node at a time.
     pub unguarded: Known<Option<String>>,
-    /// Its kind, if the node can write even after the detach, because no driver carries the detach
-    /// out.
+    /// Its kind, if the node can still write after the detach, because no driver carries out the detach.
     pub writes_after_detach: Option<&'static str>,
-    /// Its VolumeAttachment, or its name in the Node's status, if it is attached to the pod's node.
+    /// The name of its VolumeAttachment, or its name in the Node's status, if it is attached to the pod's
+    /// node.
     pub attached: Known<Option<String>>,
 }
 
-/// What guards a volume, and by what it is attached.
+/// Whether a volume is unguarded, and how it is attached: [`Volume::unguarded`] and [`Volume::attached`].
 type Guard = (Known<Option<String>>, Known<Option<String>>);
 
-/// The pod's node, and what was read of volumes.
+/// The pod's node, and the objects that describe the cluster's volumes.
 struct VolumeContext<'a> {
     node: &'a str,
-    /// The names of the disks that the control plane attached to it without a driver.
+    /// The names in the Node's `status.volumesAttached`, in which in-tree disks are looked up.
     in_tree: Known<Vec<String>>,
     cluster: &'a Cluster,
-    /// A replacement comes to no other node.
+    /// The replacement runs on the same node only.
     stays: bool,
 }
 
-/// The volumes of `pod` that other nodes can reach and that it may write to. One that was never placed
+/// The volumes of `pod` that other nodes can reach and that it may write to. A pod that was never scheduled
 /// writes to nothing, and a claim that was never bound has no volume.
 pub(super) fn of(pod: &Pod, evidence: &Evidence) -> Vec<Volume> {
     let node = node_name(pod);
@@ -102,7 +102,7 @@ pub(super) fn of(pod: &Pod, evidence: &Evidence) -> Vec<Volume> {
     judged.collect()
 }
 
-/// The names of all volumes that are attached to a node.
+/// The names in the Node's `status.volumesAttached`.
 fn in_tree(node: Option<&NodeFacts>) -> Known<Vec<String>> {
     match node.map(|node| &node.node) {
         None => Known::Unknown(Why::NotRead),
@@ -112,8 +112,8 @@ fn in_tree(node: Option<&NodeFacts>) -> Known<Vec<String>> {
     }
 }
 
-/// The PersistentVolume that a claim of `pod` is bound to; `None`: it was never bound. `object`: the claim of this name,
-/// if there is one.
+/// The PersistentVolume that a claim of `pod` is bound to; `None` if it was never bound. `object` is the
+/// claim with this name, if it exists.
 fn bound<'a>(
     claim: &str,
     object: Known<Option<&PersistentVolumeClaim>>,
@@ -129,8 +129,8 @@ fn bound<'a>(
     let spec = object.spec.as_ref();
     let name = spec.and_then(|spec| spec.volume_name.as_deref());
     let Some(name) = name.filter(|name| !name.is_empty()) else {
-        // The API server lets nobody clear the name of a volume. But if the claim was replaced, the pod may use the
-        // volume of the earlier one.
+        // The API server does not allow anyone to clear the volume name of a claim. But if the claim was
+        // replaced, the pod may use the volume of the earlier claim.
         let created = |metadata: &ObjectMeta| metadata.creation_timestamp.as_ref().map(instant);
         let is_older = created(&object.metadata) <= created(&pod.metadata);
         return match is_older || bugs::active(Bug::NewClaimWasNeverBound) {
@@ -152,7 +152,7 @@ fn bound<'a>(
     }
 }
 
-/// The kind of a volume whose detach is only recorded.
+/// The kind of an in-tree volume. The control plane only records its detach; no driver carries it out.
 fn writes_after_detach(volume: &PersistentVolume) -> Option<&'static str> {
     match Source::of_volume(volume.spec.as_ref()?) {
         Source::InTree(kind, _) => Some(kind),
@@ -160,7 +160,7 @@ fn writes_after_detach(volume: &PersistentVolume) -> Option<&'static str> {
     }
 }
 
-/// Whether Kubernetes attaches a volume of these modes to several nodes at a time (`IsMultiAttachAllowed`).
+/// Whether Kubernetes attaches a volume with these modes to several nodes at a time (`IsMultiAttachAllowed`).
 pub(crate) fn is_multi(modes: &[String]) -> bool {
     if bugs::active(Bug::AccessModesPrevent) {
         return false;
@@ -177,7 +177,8 @@ pub(crate) fn modes(volume: &PersistentVolume) -> &[String] {
 }
 
 impl VolumeContext<'_> {
-    /// How a PersistentVolume of a claim with these modes is guarded; `None` if no other node reaches it.
+    /// How a PersistentVolume is guarded, for a claim with these `modes`; `None` if no other node can reach
+    /// it.
     fn of_volume(&self, volume: &PersistentVolume, modes: &[String]) -> Option<Guard> {
         let name = volume.metadata.name.as_deref().unwrap_or_default();
         let spec = volume.spec.as_ref();
@@ -212,8 +213,8 @@ impl VolumeContext<'_> {
         })
     }
 
-    /// How a volume of this source is guarded; `None` if no other node reaches it. `persistent` is the
-    /// name of its PersistentVolume, if it has one.
+    /// How a volume of this source is guarded; `None` if no other node can reach it. `persistent` is the name
+    /// of its PersistentVolume, if it has one.
     fn guard(&self, source: Source, persistent: Option<&str>) -> Option<Guard> {
         let Self { node, cluster, .. } = *self;
         Some(match source {
@@ -254,8 +255,8 @@ fn unknown(why: Why) -> Guard {
     (Known::Unknown(why.clone()), Known::Unknown(why))
 }
 
-/// The type of a driver's volumes, if nothing prevents two nodes from writing to them. A driver that says
-/// nothing about attachments is assumed to attach.
+/// The description of a driver whose volumes nothing guards against writes from two nodes. A driver whose
+/// CSIDriver does not say whether it attaches volumes is assumed to attach them.
 fn unguarded(driver: &str, cluster: &Cluster) -> Known<Option<String>> {
     cluster.drivers.as_ref().map(|drivers| {
         let attaches = drivers
@@ -266,8 +267,8 @@ fn unguarded(driver: &str, cluster: &Cluster) -> Known<Option<String>> {
     })
 }
 
-/// The VolumeAttachment by which the volume is attached to `node`. That of a volume without a
-/// PersistentVolume names only its driver: any such on the node may be it.
+/// The VolumeAttachment that attaches the volume to `node`. An attachment of a volume without a
+/// PersistentVolume names only its driver, so any attachment of that driver on the node may be the one.
 fn attached(
     persistent: Option<&str>,
     driver: &str,

@@ -1,4 +1,5 @@
-//! What stands on a Node while a hook runs for it, so that no other runs beside it.
+//! The announcement on a Node that a hook runs for it. It prevents a second hook from running at the same
+//! time.
 
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, Now, SKEW_BUDGET, Span};
@@ -9,29 +10,30 @@ use crate::wire::seconds;
 /// The annotation on the Node.
 pub const ANNOTATION: &str = "kubectl-maint.dev/hook";
 
-/// The id of an announcement that can't be read.
+/// The text that replaces the fields of an announcement that can't be read.
 const UNREADABLE: &str = "unreadable";
 
-/// A hook that was announced: it may run until the announcement is taken back, or until its time is
-/// over, whatever became of who ran it.
+/// A hook that was announced. It may run until the announcement is removed or its time has ended, even if the
+/// process that started it is gone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// A nonce: of this very run.
+    /// A nonce that identifies this run.
     pub id: String,
     /// Who runs it.
     pub who: String,
-    /// The program. Its arguments are not kept: passwords are among them.
+    /// The program. Its arguments are not recorded, because they may contain passwords.
     pub program: String,
-    /// Since when it may run.
+    /// When it may have started.
     #[serde(with = "seconds")]
     pub since: Instant,
-    /// When it has ended, with all that it started: the skew of clocks is in it.
+    /// When the hook and all processes that it started have ended. It includes the clock skew.
     #[serde(with = "seconds")]
     pub until: Instant,
 }
 
 impl Attempt {
-    /// The one that stands on `node`; `None` if there is none. One that can't be read may be running, without an end.
+    /// The announcement on `node`; `None` if there is none. If it can't be read, a hook may be running
+    /// without an end.
     #[must_use]
     pub fn on(node: &Node) -> Option<Self> {
         let annotations = node.metadata.annotations.as_ref()?;
@@ -51,29 +53,29 @@ impl Attempt {
         self.id == UNREADABLE
     }
 
-    /// Reads the annotation's text; `None` if it is none of ours.
+    /// Parses the annotation's value; `None` if it is not one of ours.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
-    /// The annotation's text.
+    /// The annotation's value.
     ///
     /// # Panics
-    /// Never: it is strings all through.
+    /// Never, because all fields are serialized as strings.
     #[must_use]
     pub fn print(&self) -> String {
         serde_json::to_string(self).expect("strings print")
     }
 
-    /// The end to record for a hook that starts at `since` and runs for at most `limit`: it has ended by
-    /// then, by any clock. Times on the Node have no fractions of a second.
+    /// The end to record for a hook that starts at `since` and runs for at most `limit`. By then it has
+    /// ended, by any clock. Times on the Node have no fractions of a second, so one second is added.
     #[must_use]
     pub fn end(since: Now, limit: Span) -> Instant {
         since.latest + limit + SKEW_BUDGET + Span::seconds(1)
     }
 
-    /// Whether the hook may still run at `now`.
+    /// Whether the hook may still be running at `now`.
     #[must_use]
     pub fn may_run(&self, now: Now) -> bool {
         now.earliest <= self.until

@@ -1,4 +1,4 @@
-//! What is lost if a node is fenced, and which pods stay.
+//! What is lost if a node is fenced, and which pods stay on it.
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -10,25 +10,27 @@ use crate::facts::pod::{full_name, has_ended};
 use crate::facts::source::volumes;
 use crate::taint::{NoExecute, OutOfService};
 
-/// Pods that are not being deleted yet, as `NAMESPACE/NAME`.
+/// What fencing costs, as lists of pods (`NAMESPACE/NAME`). Except in `blocked`, pods that are already being
+/// deleted are not listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Those that nothing recreates, because they have no controller.
+    /// Pods that nothing recreates, because they have no controller.
     pub no_owner: Vec<String>,
-    /// Those that lose the data of an emptyDir.
+    /// Pods that lose the data of an emptyDir.
     pub scratch: Vec<String>,
-    /// Those that their controllers promise to run once, and that may run twice: the node is only cut off.
+    /// Pods that may run twice although their controller promises to run only one, because the node is only
+    /// cut off.
     pub twice: Vec<String>,
-    /// Those that stay, because they tolerate the taint or are static.
+    /// Pods that stay, because they tolerate the taint or are static.
     pub staying: Vec<String>,
-    /// Those that leave, and whose replacements will not come or not run, as far as that was read: also those that are
-    /// being deleted.
+    /// Pods that leave, and whose replacements will not be created or will not run, as far as this could be
+    /// read. Includes pods that are already being deleted.
     pub blocked: Vec<Blocked>,
 }
 
 impl Cost {
-    /// What is lost if a node with these `pods` is fenced, or only cut off if `isolated`. `taint` is the out-of-service
-    /// taint that it already has.
+    /// What is lost if a node with these `pods` is fenced, or only cut off if `isolated`. `taint` is the
+    /// out-of-service taint that the node already has.
     #[must_use]
     pub fn of(pods: &[Pod], taint: &OutOfService, isolated: bool) -> Self {
         let mut cost = Self::default();
@@ -55,7 +57,7 @@ impl Cost {
     }
 }
 
-/// Whether `pod` runs, as far as is known, and leaves its node once that is fenced.
+/// Whether `pod` is still running, as far as known, and leaves its node once the node is fenced.
 pub(crate) fn leaves(pod: &Pod, taint: &OutOfService) -> bool {
     let ours = OutOfService::Evicting(NoExecute {
         key: OUT_OF_SERVICE.to_owned(),

@@ -1,20 +1,21 @@
-//! A machine, as its Node tells of it.
+//! The machine that a Node represents.
 
 use k8s_openapi::api::core::v1::Node;
 
-/// A machine as its Node tells of it. Behind the same name another may come up, or the same one again.
+/// The machine that a Node represents. Another machine may register with the same name, or the same machine
+/// may restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// The Node's uid.
     pub uid: String,
-    /// `status.nodeInfo.bootID`; empty where its kubelet never said.
+    /// `status.nodeInfo.bootID`; empty if the kubelet never reported it.
     pub boot_id: String,
-    /// `spec.providerID`, what the cloud calls it; empty if nobody says.
+    /// `spec.providerID`, the machine's id at the cloud provider; empty if it is not set.
     pub provider_id: String,
 }
 
 impl Machine {
-    /// The one behind `node`.
+    /// The machine that `node` represents.
     #[must_use]
     pub fn of(node: &Node) -> Self {
         let info = node.status.as_ref().and_then(|it| it.node_info.as_ref());
@@ -26,7 +27,7 @@ impl Machine {
         }
     }
 
-    /// Whether `other` is the same one and was not started since, for all that the Node tells.
+    /// Whether `other` is the same machine in the same boot, as far as the Node shows.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         self.uid == other.uid && self.boot_id == other.boot_id

@@ -1,4 +1,4 @@
-//! Fencing: making sure that nothing runs on a node any more, and saying so.
+//! Fencing: recording the proof that nothing runs on a node any more, and telling Kubernetes.
 
 pub mod attempt;
 pub mod cost;

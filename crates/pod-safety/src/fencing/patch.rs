@@ -1,9 +1,9 @@
-//! Record and taint of a Node, which come and go in one write. And before them the announcement of a
-//! hook, which goes with either.
+//! The patches of a Node for fencing. The record and the taint are added and removed in one write. A hook is
+//! announced before that, and the same writes remove its announcement.
 //!
-//! Each is a JSON merge patch on the version that was read. It is refused if the Node changed since, such
-//! as when its kubelet comes back. Other people's taints and the fields of a taint that we don't know
-//! stay as they are.
+//! Each is a JSON merge patch on the version that was read. The server refuses it if the Node has changed
+//! since, for example because its kubelet came back. The taints of others, and fields of a taint that we
+//! don't know, stay as they are.
 
 use k8s_openapi::api::core::v1::Taint;
 use maintenance_lease::protocol::Instant;
@@ -16,20 +16,20 @@ use crate::constants::{OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
 use crate::taint::{NO_EXECUTE, OutOfService, is_out_of_service};
 use crate::wire::rfc3339;
 
-/// The patch that announces a hook on `node`, as it was read.
+/// The patch that announces a hook on `node`.
 #[must_use]
 pub fn announced(node: &Value, attempt: &Attempt) -> Value {
     on_version(node, &json!({attempt::ANNOTATION: attempt.print()}))
 }
 
-/// The patch that takes the announcement of a hook back from `node`, as it was read.
+/// The patch that removes the announcement of a hook from `node`.
 #[must_use]
 pub fn withdrawn(node: &Value) -> Value {
     on_version(node, &json!({attempt::ANNOTATION: null}))
 }
 
-/// The patch that records a fencing on `node`, as it was read, and taints it from `now` on. A taint
-/// that is there already stays as it is, and is enough where it evicts pods.
+/// The patch that records a fencing on `node` and taints it from `now` on. If the node already has an
+/// out-of-service taint that evicts pods, that taint is kept and no other is added.
 #[must_use]
 pub fn fenced(node: &Value, record: &Record, now: Instant) -> Value {
     let mut taints = taints(node);
@@ -45,7 +45,7 @@ pub fn fenced(node: &Value, record: &Record, now: Instant) -> Value {
     patch(node, &json!(record.print()), taints)
 }
 
-/// The patch that takes the record and all out-of-service taints away from `node`, as it was read.
+/// The patch that removes the record and all out-of-service taints from `node`.
 #[must_use]
 pub fn unfenced(node: &Value) -> Value {
     let mut taints = taints(node);
@@ -53,7 +53,7 @@ pub fn unfenced(node: &Value) -> Value {
     patch(node, &Value::Null, taints)
 }
 
-/// What is left of a fencing on a Node from which it was removed.
+/// What is left of a fencing on a Node after the patch that removes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
     /// It has an out-of-service taint.
@@ -63,7 +63,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// What is left on `node`; `None`: nothing.
+    /// What is left on `node`; `None` if nothing is left.
     #[must_use]
     pub fn on(node: &Value) -> Option<Self> {
         let mut taints = taints(node).into_iter();
@@ -78,7 +78,7 @@ impl Left {
 fn patch(node: &Value, record: &Value, taints: Vec<Value>) -> Value {
     let annotations = json!({ANNOTATION: record, attempt::ANNOTATION: null});
     let mut patch = on_version(node, &annotations);
-    // Null is how a merge patch removes a list.
+    // In a merge patch, null removes a list.
     patch["spec"] = json!({"taints": (!taints.is_empty()).then_some(taints)});
     patch
 }
@@ -103,7 +103,7 @@ fn is_ours(taint: &Value) -> bool {
     typed(taint).is_some_and(|taint| is_out_of_service(&taint.key))
 }
 
-/// A taint, as far as its type knows it.
+/// A taint as a typed object.
 fn typed(taint: &Value) -> Option<Taint> {
     Taint::deserialize(taint).ok()
 }

@@ -1,4 +1,4 @@
-//! What stands on a Node that was fenced: who did it, why, when and how.
+//! The record on a fenced Node: who fenced it, why, when and how.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::removed::Removed;
 /// The annotation on the Node.
 pub const ANNOTATION: &str = "kubectl-maint.dev/fenced";
 
-/// A fencing, as recorded on its Node in JSON.
+/// The record of a fencing, which is stored on the Node as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
@@ -20,21 +20,22 @@ pub struct Record {
     /// The reason, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// When, in RFC 3339.
+    /// When it was fenced, in RFC 3339.
     pub when: String,
-    /// How it is known that nothing runs there any more.
+    /// How it is known that nothing runs on the node any more.
     pub how: How,
-    /// `status.nodeInfo.bootID` of the Node then: another one means that it was restarted since. Empty
-    /// where its kubelet had not said it.
+    /// `status.nodeInfo.bootID` of the Node when it was fenced. A different one means that the node was
+    /// restarted since. Empty if the kubelet had not reported it.
     #[serde(rename = "bootID", default, skip_serializing_if = "String::is_empty")]
     pub boot_id: String,
-    /// The Node's uid then.
+    /// The Node's uid when it was fenced.
     pub node_uid: String,
-    /// The lock id of the hold that fencing took, and whose end is the end of the fencing; `None` where
-    /// the node was locked already, by a lock that is not the fencing's to end.
+    /// The lock id of the hold that fencing acquired. When the hold ends, the fencing ends. `None` if the
+    /// node was already locked by a lock that fencing must not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<String>,
-    /// The pods that move to other nodes, for later runs that follow them; `None` if there were too many.
+    /// The pods that move to other nodes, so that later runs can follow them. `None` if there were too many
+    /// or the record was shortened.
     #[serde(
         default,
         deserialize_with = "known_pods",
@@ -43,67 +44,69 @@ pub struct Record {
     pub removed: Option<Vec<Removed>>,
 }
 
-/// The pods of a record. A later version may describe them differently, and its record counts all the same.
+/// Parses the pods of a record. A later version may describe them differently; its record is still valid,
+/// without the pods.
 fn known_pods<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Removed>>, D::Error> {
     let pods = Value::deserialize(from)?;
     Ok(serde_json::from_value(pods).ok())
 }
 
-/// More pods than this are not recorded: all annotations of a Node together have at most 256 KiB.
+/// The maximum number of recorded pods. All annotations of a Node together may have at most 256 KiB.
 const RECORDED_PODS: usize = 250;
 
 /// How it is known that nothing runs on a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum How {
-    /// The operator's word that it is powered off: how they know.
+    /// The operator confirmed that it is powered off. The text says how they know.
     PoweredOff(String),
-    /// A program that powered it off, or cut it off, and said that it succeeded.
+    /// A program powered it off or cut it off, and reported success.
     Hook {
-        /// The program. Its arguments are not kept: passwords are among them, and many may read Nodes.
+        /// The program. Its arguments are not recorded, because they may contain passwords and many users may
+        /// read Nodes.
         program: String,
-        /// The end of what it printed.
+        /// The end of the program's output.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         output: String,
-        /// It cut the node off from network or storage and left it running, so that its opposite can
-        /// undo it. What was powered off comes back by a restart alone.
+        /// The program cut the node off from the network or storage and left it running. Its reverse can undo
+        /// this. A node that was powered off only needs a restart.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         isolated: bool,
     },
 }
 
-/// How it is known that nothing runs on a machine any more: of this one alone.
+/// How it is known that nothing runs on one particular machine any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// How it is known.
     pub how: How,
-    /// The machine that it is about: the one that the hook was given, or that the operator confirmed.
+    /// The machine that it is about: the one that was passed to the hook, or that the operator confirmed.
     pub of: Machine,
 }
 
-/// What became of a node since it was fenced.
+/// What happened to a node since it was fenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// It is a new Node of that name, with another kernel.
+    /// It is a new Node with that name, and its boot id is different.
     NewNode,
     /// It was restarted.
     Restarted,
-    /// The kernel of then is the last that it told of. Its Node may be a new one: a Node that is deleted
-    /// and registered again says nothing about the machine.
+    /// The boot id is still the same. The Node may be new: a Node that was deleted and registered again says
+    /// nothing about the machine.
     SameBoot,
-    /// Its kubelet did not say which kernel runs, then or now.
+    /// The kubelet did not report the boot id, then or now.
     Unknown,
 }
 
 impl Record {
-    /// The same with the pods that move to other nodes, if they are not too many.
+    /// The same record with the pods that move to other nodes, if they are not too many.
     #[must_use]
     pub fn with_removed(self, pods: &[Removed]) -> Self {
         let removed = (pods.len() <= RECORDED_PODS).then(|| pods.to_vec());
         Self { removed, ..self }
     }
 
-    /// The same without what the fencing does not depend on: the hook's output, and the pods.
+    /// The same record without optional data: the hook's output and the pods.
     #[must_use]
     pub fn shortened(mut self) -> Self {
         if let How::Hook { output, .. } = &mut self.how {
@@ -113,7 +116,7 @@ impl Record {
         self
     }
 
-    /// What became of the node since, which is this machine now.
+    /// What happened to the node since it was fenced. `machine` is what its Node represents now.
     #[must_use]
     pub fn since(&self, machine: &Machine) -> Since {
         match (&*self.boot_id, &*machine.boot_id) {
@@ -124,16 +127,16 @@ impl Record {
         }
     }
 
-    /// Reads the annotation's text; `None` if it is no record of ours.
+    /// Parses the annotation's value; `None` if it is not a record of ours.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
-    /// The annotation's text.
+    /// The annotation's value.
     ///
     /// # Panics
-    /// Never: it is strings all through.
+    /// Never, because a record has no values that JSON cannot represent.
     #[must_use]
     pub fn print(&self) -> String {
         serde_json::to_string(self).expect("strings print")
@@ -142,7 +145,7 @@ impl Record {
 
 #[cfg(test)]
 impl Record {
-    /// One for tests.
+    /// An example record for tests.
     pub(crate) fn example() -> Self {
         Self {
             who: "alice".to_owned(),
@@ -158,13 +161,13 @@ impl Record {
 }
 
 impl How {
-    /// Whether a program has done it.
+    /// Whether a program fenced the node.
     #[must_use]
     pub fn is_hook(&self) -> bool {
         matches!(self, Self::Hook { .. })
     }
 
-    /// Whether the node was only cut off, so that what ran there may still run.
+    /// Whether the node was only cut off, so that its processes may still run.
     #[must_use]
     pub fn is_isolated(&self) -> bool {
         matches!(self, Self::Hook { isolated: true, .. })

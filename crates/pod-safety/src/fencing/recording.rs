@@ -1,37 +1,37 @@
-//! What is known about a record that this run writes, if an answer may be lost.
+//! Whether the record that this run sent is on the Node, even if the response was lost.
 
 use super::record::Record;
 
 /// The result of a write to the Node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// It is done.
+    /// The write was applied.
     Yes,
-    /// The Node has changed or is gone: read it again.
+    /// The write was refused, because the Node has changed or is gone. Read it again.
     No,
-    /// The answer was lost: read the Node again. The write may also take effect later.
+    /// The response was lost. Read the Node again; the write may also take effect later.
     Unknown,
 }
 
 /// Whether the record of this run is on the Node.
 #[derive(Debug, Default)]
 pub enum Recording {
-    /// It is not.
+    /// It is not on the Node.
     #[default]
     Absent,
-    /// It was sent, and no answer came: it may be there, or still be written.
+    /// It was sent, and no response came. It may be on the Node, or may still be written.
     Open {
         /// The record.
         record: Box<Record>,
-        /// The version of the Node that the record was made for.
+        /// The resource version of the Node that the write was based on.
         version: String,
     },
-    /// It is.
+    /// It is on the Node.
     Present,
 }
 
 impl Recording {
-    /// The state after `record` was sent for `version` of the Node.
+    /// The state after `record` was sent for the `version` of the Node.
     #[must_use]
     pub fn after(self, written: Written, record: Record, version: &str) -> Self {
         match written {
@@ -44,18 +44,18 @@ impl Recording {
         }
     }
 
-    /// The state of a write without an answer, judged by a later read of the Node: its record and its
-    /// version.
+    /// The state of a write without a response, judged by a later read of the Node: `read` is its record and
+    /// `now` its resource version.
     #[must_use]
     pub fn judged(self, read: Option<&Record>, now: &str) -> Self {
         let Self::Open { record, version } = &self else {
             return self;
         };
         let is_there = read.is_some_and(|read| {
-            // It may be from an earlier attempt.
+            // The record may be from an earlier attempt of this run.
             let when = record.when.clone();
             let read = read.clone();
-            // As text, because times are written in whole seconds.
+            // Compared as text, because times are written in whole seconds.
             Record { when, ..read }.print() == record.print()
         });
         if is_there {
@@ -68,7 +68,7 @@ impl Recording {
         }
     }
 
-    /// Whether it may still be written.
+    /// Whether the record may still be written.
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Open { .. })

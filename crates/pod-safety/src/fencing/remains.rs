@@ -1,4 +1,4 @@
-//! What is left of a node that was fenced, until Kubernetes has taken all of it away.
+//! The pods and volumes that remain on a fenced node until Kubernetes has removed them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,50 +10,50 @@ use crate::facts::source::{Source, claims, sources};
 use crate::known::{Known, Why};
 use crate::taint::OutOfService;
 
-/// What is left of a node.
+/// The pods and volumes that remain on a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remains {
-    /// Pods that have to go, as `NAMESPACE/NAME`.
+    /// Pods that Kubernetes still removes, as `NAMESPACE/NAME`.
     pub pods: Vec<String>,
-    /// Of these, the ones that something else than the node keeps: their finalizers.
+    /// The pods among `pods` that are kept by their finalizers, not by the node.
     pub finalized: Vec<String>,
-    /// Pods that stay, because they tolerate the taint.
+    /// Pods that stay, because they tolerate the taint or are static.
     pub tolerating: Vec<String>,
-    /// Volumes that have to be detached from it, by their attachment, or their name in the Node's status.
+    /// Volumes that Kubernetes still detaches: the name of the attachment, or the name in the Node's status.
     pub attachments: Vec<String>,
-    /// Volumes that stay attached, for pods that stay, named the same way.
+    /// Volumes that stay attached because pods that stay use them, named the same way.
     pub staying: Vec<String>,
-    /// Why it is not known of some attachments that have to go whether they don't stay.
+    /// Set if some volumes in `attachments` may stay: why this could not be determined.
     pub unsure: Option<Why>,
-    /// Why it is not known which volumes drivers attached to it.
+    /// Why it is unknown which volumes drivers attached to the node.
     pub unread: Option<Why>,
 }
 
-/// The namespace and name of the claim that each PersistentVolume is of; `None`: of none. Disks without a
-/// driver go by their names in the Node's status.
+/// The claim (namespace and name) of each PersistentVolume; `None` if it has none. Disks without a driver are
+/// keyed by their name in the Node's status.
 pub type Claims = BTreeMap<String, Known<Option<(String, String)>>>;
 
-/// What pods that stay on a node need there.
+/// The volumes that are needed by pods that stay on a node.
 #[derive(Debug, Default)]
 struct Needs {
-    /// Their claims, by namespace and name.
+    /// The claims of the pods, by namespace and name.
     claims: BTreeSet<(String, String)>,
-    /// What attaches their volumes that have no claim.
+    /// The drivers that attach their volumes that have no claim.
     drivers: BTreeSet<&'static str>,
 }
 
-/// What is attached to a node.
+/// The volumes that are attached to a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Attached<'a> {
-    /// All attachments by drivers, be they of other nodes.
+    /// All VolumeAttachments, including those of other nodes.
     pub attachments: &'a [VolumeAttachment],
-    /// The names of the disks that the control plane attached to it without a driver.
+    /// The names of the disks that the control plane attached to the node without a driver.
     pub in_tree: &'a [String],
 }
 
 impl Remains {
-    /// The PersistentVolumes whose claims show whether they stay. Empty if no pod that stays has a
-    /// volume.
+    /// The PersistentVolumes whose claims must be read to know whether the volumes stay. Empty if no pod that
+    /// stays has a claim.
     #[must_use]
     pub fn open<'a>(
         node: &str,
@@ -69,14 +69,14 @@ impl Remains {
             .collect()
     }
 
-    /// Whether the claims of pods that stay show which disks without a driver stay.
+    /// Whether claims must be read to know which disks without a driver stay.
     #[must_use]
     pub fn opens_in_tree(taint: &OutOfService, pods: &[Pod], in_tree: &[String]) -> bool {
         !in_tree.is_empty() && !Needs::of(taint, pods).claims.is_empty()
     }
 
-    /// What `pods`, which are all of the node's, and what is `attached` leave, under the out-of-service `taint`, which tolerations name. `claims` are those of the
-    /// volumes that are [`open`](Self::open).
+    /// What remains of all `pods` of the node and of what is `attached` to it. `taint` is the out-of-service
+    /// taint that pods may tolerate. `claims` are the claims of the volumes that are [`open`](Self::open).
     #[must_use]
     pub fn of(
         node: &str,
@@ -119,7 +119,7 @@ impl Remains {
         remains
     }
 
-    /// Nothing is left that will still go.
+    /// Whether everything that Kubernetes removes is gone.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.pods.is_empty() && self.attachments.is_empty()
@@ -142,7 +142,7 @@ impl Needs {
         needs
     }
 
-    /// Whether what is attached is needed.
+    /// Whether a pod that stays needs the attached volume.
     fn have(&self, attachment: &VolumeAttachment, claims: &Claims) -> Known<bool> {
         let spec = &attachment.spec;
         match &spec.source.persistent_volume_name {
@@ -151,7 +151,7 @@ impl Needs {
         }
     }
 
-    /// Whether `volume` is needed, by its claim.
+    /// Whether a pod that stays uses the claim of `volume`.
     fn claim(&self, volume: &str, claims: &Claims) -> Known<bool> {
         if self.claims.is_empty() {
             return Known::Yes(false);
@@ -166,8 +166,9 @@ impl Needs {
     }
 }
 
-/// Static pods are pictures of what runs from files: nothing takes them away. Nor does anything end a
-/// pod that tolerates the taint, unless it was ending before.
+/// Whether `pod` stays on its node. Static pods run from files and their objects are only mirrors, so
+/// Kubernetes does not remove them. A pod that tolerates the taint also stays, unless it was already
+/// terminating.
 pub(super) fn stays(pod: &Pod, taint: &OutOfService) -> bool {
     let spec = pod.spec.as_ref();
     let tolerations = spec.and_then(|spec| spec.tolerations.as_deref());
@@ -240,7 +241,7 @@ mod tests {
         let unreachable = json!({"tolerations": [
             {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
         ]});
-        // The taint that stands counts, with its value.
+        // The taint on the node counts, including its value.
         let of_another = json!({"tolerations": [{"key": OUT_OF_SERVICE, "value": "theirs"}]});
         let mirror = json!({"annotations": {MIRROR: "hash"}});
         let pods = [
@@ -270,7 +271,7 @@ mod tests {
         assert!(!left.is_over());
     }
 
-    /// A pod that tolerates everything, with this volume.
+    /// A pod that tolerates everything and has this volume.
     fn staying(volume: &Value) -> Pod {
         let spec = json!({"tolerations": [{"operator": "Exists"}], "volumes": [volume]});
         pod("db-0", &json!({}), &spec)

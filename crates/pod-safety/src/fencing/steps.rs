@@ -1,7 +1,7 @@
-//! From what is seen of a node to the next step of its fencing, or to the reason why there is none.
+//! Derives the next step of a fencing from the state of the node, or the reason why there is none.
 //!
-//! The only record of an earlier run is the state of the cluster. A run after a crash reads what was done
-//! and continues from there.
+//! The state of the cluster is the only record of an earlier run. After a crash, a new run reads it and
+//! continues from there.
 
 #[cfg(test)]
 mod fixtures;
@@ -22,48 +22,48 @@ use crate::facts::Zone;
 use crate::known::Known;
 use crate::node_health::{Heartbeat, NodeState};
 
-/// What is seen of a node that is to be fenced.
+/// The state of a node that is to be fenced.
 #[derive(Clone, Debug)]
 pub struct FencingEvidence {
-    /// Its signs of life, and its record.
+    /// Its readiness, its heartbeat and the record of its fencing.
     pub state: NodeState,
-    /// The machine behind it.
+    /// The machine that the Node represents.
     pub machine: Machine,
     /// How many nodes of its zone are unreachable.
     pub zone: Known<Zone>,
-    /// Who else repairs it, if anybody.
+    /// The operator that repairs the node, if any.
     pub remediation: Known<Option<String>>,
-    /// Whose its lock is.
+    /// Who holds the node's lock.
     pub lock: Lock,
-    /// The acquisition under which this run began has ended: somebody else had the node since.
+    /// The acquisition under which this run began has ended, and somebody else has held the lock since.
     pub is_lost: bool,
-    /// It is to be fenced although it still reports: it is held and powered off first.
+    /// It is to be fenced although it still reports. It is put on hold and powered off first.
     pub is_suspect: bool,
-    /// Its heartbeat has not changed for as long as one lasts, since the proof. Only a suspect needs it.
+    /// Its heartbeat has not changed for one heartbeat duration since the proof. Needed only for a suspect.
     pub has_stopped_reporting: bool,
     /// The hook of another run, if it may still be running.
     pub hook: Option<Attempt>,
-    /// That nothing runs on a machine any more, once it is known: the operator says so, or the hook did it.
+    /// The proof that nothing runs on a machine any more: the operator confirmed it, or the hook succeeded.
     pub proof: Option<Proof>,
-    /// The record was written by this very run.
+    /// This run wrote the record.
     pub is_recorded: bool,
     /// The pods that leave the node and that nothing recreates, as `NAMESPACE/NAME`.
     pub no_owner: Vec<String>,
 }
 
-/// Whose the lock of a node is.
+/// Who holds the lock of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// The caller's.
+    /// The caller.
     Callers,
-    /// Somebody else's.
+    /// Somebody else.
     Others,
-    /// Nobody's: it is free or expired.
+    /// Nobody: the lock is free or expired.
     Nobodys,
 }
 
 impl Lock {
-    /// Whose the lock in `lease` is; `is_callers` tells it of a lock that has not ended.
+    /// Who holds the lock in `lease`. `is_callers` is only called for a lock that has not ended.
     #[must_use]
     pub fn of(
         lease: Option<&NodeLease>,
@@ -80,10 +80,10 @@ impl Lock {
     }
 }
 
-/// Why a record does not count any more.
+/// Why a record is not valid any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outdated {
-    /// The machine was restarted since, or another has its name.
+    /// The machine was restarted since, or another machine has its name.
     Restarted,
     /// The Node has no taint that evicts its pods.
     Untainted,
@@ -91,27 +91,27 @@ pub enum Outdated {
     UnknownBoot,
 }
 
-/// What is to be done next.
+/// The next step of a fencing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Take an administrator's hold.
+    /// Acquire an administrator's hold.
     Hold,
     /// Run the hook.
     Fence,
     /// Wait until a suspect has stopped reporting. Before that, nothing is recorded.
     AwaitReportsToStop,
-    /// Record it, and taint the Node.
+    /// Write the record, and taint the Node.
     Record,
-    /// Hold it again, because the lock that it was fenced under has ended. This applies if the lock
-    /// belonged to the fencing or this run has fenced the node. All else is done.
+    /// Acquire the hold again, because the lock that the node was fenced under has ended. This applies if
+    /// fencing acquired that lock, or if this run fenced the node. All other steps are done.
     HoldAgain,
-    /// Follow until nothing of the node is left: all else is done.
+    /// Follow the fencing until no pods and volumes remain. All other steps are done.
     Follow,
 }
 
 impl FencingEvidence {
-    /// It was fenced, and has not been restarted or replaced since: this very Node's record and taint
-    /// say so. Where its kubelet never said what it booted, only the run that wrote the record knows.
+    /// Whether it was fenced, and has not been restarted or replaced since, by the record and taint of this
+    /// Node. If its kubelet never reported a boot id, only the run that wrote the record knows this.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
         let state = &self.state;
@@ -119,13 +119,13 @@ impl FencingEvidence {
         stands && state.out_of_service.is_evicting()
     }
 
-    /// It was fenced, and may have been restarted since.
+    /// Whether it was fenced. It may have been restarted since.
     fn was_fenced(&self) -> bool {
         self.state.out_of_service.is_asserted()
             && (self.state.since).is_some_and(|since| since != Since::NewNode)
     }
 
-    /// How long ago its kubelet gave a sign of life, if that was recent.
+    /// How long ago its kubelet last reported, if that was recent. Zero if only a recent condition shows it.
     fn recent_report(&self, now: Now) -> Known<Option<Span>> {
         let is_fresh = self.state.is_fresh(now) == Some(true);
         let age = |heartbeat: Heartbeat| heartbeat.age(now);
@@ -133,7 +133,7 @@ impl FencingEvidence {
         heartbeat.map(|heartbeat| is_fresh.then(|| heartbeat.map_or(Span::ZERO, age)))
     }
 
-    /// The next step of what is fenced.
+    /// The next step for a fenced node.
     fn go_on(&self) -> Step {
         let record = self.state.record.as_ref();
         let took_hold = record.is_some_and(|record| record.hold.is_some());
@@ -146,7 +146,7 @@ impl FencingEvidence {
     /// The next step at `now`.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why there is no next step.
     pub fn next(&self, now: Now, accepted: AcceptedRisks) -> Result<Step, Refusal> {
         let recent_report = self.recent_report(now);
         if let Known::Yes(Some(age)) = recent_report
@@ -168,7 +168,7 @@ impl FencingEvidence {
             return Err(Refusal::HookRunning(Box::new(hook.clone())));
         }
         match (self.lock, self.proof.is_some()) {
-            // To take it is refused, with the name of its holder.
+            // Acquiring the hold fails with a refusal that names the holder.
             (Lock::Others, _) => Ok(Step::Hold),
             (Lock::Nobodys | Lock::Callers, _) if self.is_lost => Err(Refusal::LockLost),
             (Lock::Nobodys, _) => Ok(Step::Hold),
@@ -183,7 +183,7 @@ impl FencingEvidence {
         }
     }
 
-    /// The record that a new one will replace, and why it does not count; `None` if there is none.
+    /// The record that a new one replaces, and why it is not valid; `None` if there is none.
     #[must_use]
     pub fn replaced(&self) -> Option<(&Record, Outdated)> {
         let record = self.state.record.as_ref().filter(|_| !self.is_fenced())?;
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(next(|evidence| *evidence = fenced()), Ok(Step::Follow));
     }
 
-    /// Somebody else had the node while the hook ran, and may have started it again.
+    /// Somebody else held the lock while the hook ran, and may have started the node again.
     #[test]
     fn a_lock_that_ended_since_this_run_began_proves_nothing_any_more() {
         for (lock, expected) in [
@@ -244,8 +244,8 @@ mod tests {
         assert_eq!(recorded, Ok(Step::HoldAgain));
     }
 
-    /// A suspect is held and powered off while it reports, but recorded only once it is unreachable: by its
-    /// heartbeat, by the control plane, and as watched.
+    /// A suspect is put on hold and powered off while it reports. It is recorded only when it is unreachable
+    /// by its heartbeat, by the control plane, and by the watch.
     #[test]
     fn a_suspect_that_still_reports_is_never_recorded() {
         let alive = || ago(5);
@@ -306,7 +306,7 @@ mod tests {
         );
     }
 
-    /// Regardless of the holder, with a hook or without one.
+    /// This applies regardless of the holder, with a proof or without one.
     #[test]
     fn beside_the_hook_of_another_run_nothing_is_begun() {
         for lock in [Lock::Callers, Lock::Nobodys, Lock::Others] {
@@ -395,7 +395,8 @@ mod tests {
         assert_eq!(without_eviction, Ok(Step::Record));
     }
 
-    /// What booted, nobody knows: only the run that has just recorded it need not do so again.
+    /// Nobody knows which boot was fenced. Only the run that has just written the record need not write it
+    /// again.
     #[test]
     fn a_fencing_without_a_boot_id_is_known_to_who_recorded_it() {
         for (is_recorded, expected) in [(false, Step::Record), (true, Step::Follow)] {
@@ -417,7 +418,7 @@ mod tests {
             (Lock::Nobodys, Some("u.1.n"), Step::HoldAgain),
             (Lock::Callers, Some("u.1.n"), Step::Follow),
             (Lock::Others, Some("u.1.n"), Step::Follow),
-            // The lock was none of the fencing's, and this run did not fence it.
+            // Fencing did not acquire the lock, and this run did not fence the node.
             (Lock::Nobodys, None, Step::Follow),
         ] {
             let step = next(|evidence| {

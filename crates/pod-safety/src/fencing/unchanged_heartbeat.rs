@@ -6,34 +6,35 @@ use crate::constants::HEARTBEAT_DURATION;
 use crate::known::Known;
 use crate::node_health::Heartbeat;
 
-/// For how long the heartbeat of a node has not changed, by the clock of who watches it: the kubelet's may be
-/// wrong.
+/// How long the heartbeat of a node has not changed, by the boot clock of this host. The kubelet's clock may
+/// be wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnchangedHeartbeat {
     heartbeat: Known<Option<Heartbeat>>,
     since: BootInstant,
-    /// It was seen to change.
+    /// A change of the heartbeat was observed.
     has_changed: bool,
 }
 
-/// What watching the heartbeat has shown.
+/// The result of watching the heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watched {
     /// The kubelet reported.
     Reports,
-    /// The kubelet has stopped.
+    /// The kubelet has stopped reporting.
     Stopped,
-    /// Nothing: a live kubelet may not have reported within this time.
+    /// Unknown. A live kubelet may not have reported within this time.
     TooShort {
-        /// For how long the heartbeat was watched.
+        /// How long the heartbeat was watched.
         time: Span,
-        /// For how long it must be.
+        /// How long it must be watched.
         needed: Span,
     },
 }
 
 impl UnchangedHeartbeat {
-    /// What is known after `heartbeat` was read, which `at` was over; `earlier` is what was known before.
+    /// What is known after a read of `heartbeat` that ended `at` this time. `earlier` is what was known
+    /// before.
     #[must_use]
     pub fn after(
         earlier: Option<Self>,
@@ -53,7 +54,7 @@ impl UnchangedHeartbeat {
             })
     }
 
-    /// What is known `at` the end.
+    /// The result of watching until `at`.
     #[must_use]
     pub fn watched(&self, at: BootInstant) -> Watched {
         let heartbeat = self.heartbeat.value().copied().flatten();
@@ -67,8 +68,8 @@ impl UnchangedHeartbeat {
         }
     }
 
-    /// Whether a live kubelet would have renewed it before `at`, when the last read began. What could not be
-    /// read proves nothing.
+    /// Whether a live kubelet would have renewed the heartbeat before `at`, the start of the last read. A
+    /// heartbeat that could not be read proves nothing.
     #[must_use]
     pub fn is_over(&self, at: BootInstant) -> bool {
         match &self.heartbeat {
@@ -106,18 +107,18 @@ mod tests {
             (vec![(beat(1), 100)], 139, short(39)),
             (vec![(beat(1), 100)], 140, Watched::Stopped),
             (vec![(beat(1), 100), (beat(1), 120)], 140, Watched::Stopped),
-            // The kubelet reported, by whatever clock.
+            // The kubelet reported. Its clock does not matter.
             (vec![(beat(1), 100), (beat(2), 120)], 140, Watched::Reports),
             (vec![(beat(2), 100), (beat(1), 120)], 159, Watched::Reports),
             (vec![(beat(2), 100), (beat(1), 120)], 160, Watched::Stopped),
-            // Nobody knows what happened in between.
+            // It is unknown what happened in between.
             (
                 vec![(beat(1), 100), (unread.clone(), 120), (beat(1), 121)],
                 160,
                 short(39),
             ),
             (vec![(unread.clone(), 100)], 999, short(899)),
-            // Only the control plane tells of it.
+            // There is no heartbeat to watch. Only the control plane shows whether the node is unreachable.
             (vec![(Known::Yes(None), 100)], 100, Watched::Stopped),
         ] {
             let unchanged = reads.iter().fold(None, |earlier, (heartbeat, read)| {

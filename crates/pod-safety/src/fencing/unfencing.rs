@@ -1,4 +1,4 @@
-//! Whether a node that was fenced may go back into service.
+//! Whether a fenced node may return to service.
 
 use maintenance_lease::protocol::Now;
 
@@ -7,42 +7,43 @@ use crate::bugs::{self, Bug};
 use crate::known::{Known, Why};
 use crate::node_health::NodeState;
 
-/// What is seen of a node that is to be unfenced.
+/// The state of a node that is to be unfenced.
 #[derive(Clone, Debug)]
 pub struct UnfenceEvidence {
-    /// Its signs of life, and its record.
+    /// Its readiness, its heartbeat and the record of its fencing.
     pub state: NodeState,
-    /// It carries our annotation, be it a record or not.
+    /// It has our `fenced` annotation, even if the value is not a valid record.
     pub is_annotated: bool,
-    /// A hook was run that is to undo what fenced it, and succeeded.
+    /// A hook that undoes the fencing was run and succeeded.
     pub is_undone: bool,
 }
 
 /// Why a node stays fenced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Its kubelet gives no sign of life.
+    /// Its kubelet does not report.
     Unreachable,
-    /// The same, and there is but our annotation, of which Kubernetes makes nothing.
+    /// Its kubelet does not report, and the node has only our annotation. Kubernetes ignores this annotation.
     Untainted,
-    /// It is not known whether its kubelet does.
+    /// It is unknown whether its kubelet reports.
     HeartbeatUnknown(Why),
-    /// Somebody else's taint: nobody recorded what ran on it before.
+    /// It has the taint of somebody else, and no record says which boot ran before.
     Unrecorded,
-    /// It was not restarted since, so earlier pods may still run.
+    /// It was not restarted since it was fenced, so earlier pods may still run.
     NotRestarted(Box<Record>),
-    /// It is unknown whether it was restarted since, so earlier pods may still run.
+    /// It is unknown whether it was restarted since it was fenced, so earlier pods may still run.
     RestartUnknown(Box<Record>),
 }
 
 impl UnfenceEvidence {
-    /// There is something to take away.
+    /// Whether there is a taint or an annotation to remove.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
         self.state.out_of_service.is_asserted() || self.is_annotated
     }
 
-    /// Whether it may go back at `now`; `insist`: though it may not have been restarted.
+    /// Checks whether the node may return to service at `now`. With `insist`, it may even if it was not
+    /// restarted.
     ///
     /// # Errors
     /// Why it stays fenced.
@@ -59,7 +60,8 @@ impl UnfenceEvidence {
         let Some(record) = &self.state.record else {
             return Err(Refusal::Unrecorded);
         };
-        // What was powered off was restarted or was not off: that no hook makes good.
+        // A hook can only undo an isolation. A node that was powered off and is alive was either restarted or
+        // never off.
         let is_undone = self.is_undone && record.how.is_isolated();
         match self.state.since {
             Some(Since::NewNode | Since::Restarted) => Ok(()),
@@ -100,7 +102,7 @@ mod tests {
         }
     }
 
-    /// A node that is alive again, with the kernel that ran when it was fenced.
+    /// A node that is alive again, in the same boot as when it was fenced.
     fn alive(how: How) -> UnfenceEvidence {
         UnfenceEvidence {
             state: NodeState {

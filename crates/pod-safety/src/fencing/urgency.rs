@@ -1,4 +1,4 @@
-//! In which order unreachable nodes are fenced: by the pods that then run again on other nodes.
+//! The order in which to fence unreachable nodes, by the pods that can then run on other nodes.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, HashMap};
@@ -10,21 +10,22 @@ use crate::controller::{Kind, controller, shown_as};
 use crate::facts::pod::{conditions, full_name, node_name};
 use crate::taint::OutOfService;
 
-/// A pod that its controller replaces on another node.
+/// A pod that its controller replaces on another node once its node is fenced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingPod {
-    /// As `NAMESPACE/NAME`.
+    /// The pod as `NAMESPACE/NAME`.
     pub name: String,
     /// Its scheduling priority.
     pub priority: i32,
     /// Its controller, such as `StatefulSet/web`.
     pub controller: String,
-    /// How many other pods of the controller are ready; `None` for a Job, whose pods don't serve.
+    /// The number of other pods of the controller that are ready; `None` for a Job, whose pods do not serve
+    /// requests.
     pub others_ready: Option<usize>,
 }
 
 impl WaitingPod {
-    /// The most urgent is the smallest.
+    /// The sort key: the most urgent pod has the smallest one.
     fn urgency(&self) -> (Reverse<i32>, usize) {
         let others = self.others_ready.unwrap_or(usize::MAX);
         (Reverse(self.priority), others)
@@ -36,12 +37,13 @@ impl WaitingPod {
 pub struct UnreachableNode {
     /// Its name.
     pub name: String,
-    /// Its pods that are replaced on other nodes, the most urgent first.
+    /// Its pods that are replaced on other nodes, most urgent first.
     pub pods: Vec<WaitingPod>,
 }
 
 impl UnreachableNode {
-    /// By the most urgent pod, then by the next one. If all are alike, more pods are more urgent.
+    /// Compares the most urgent pods first, then the next ones. If all compared pods are equal, the node with
+    /// more pods is more urgent.
     fn compare(&self, other: &Self) -> Ordering {
         let urgencies =
             |node: &Self| -> Vec<_> { node.pods.iter().map(WaitingPod::urgency).collect() };
@@ -53,17 +55,17 @@ impl UnreachableNode {
     }
 }
 
-/// What the pods of a cluster say about the urgency of some nodes.
+/// The pods of a cluster that determine the urgency of some nodes.
 #[derive(Clone, Debug)]
 pub struct Workloads {
-    /// By node, the pods that wait, with the uids of their controllers.
+    /// The pods to replace, by node, each with the uid of its controller.
     waiting: BTreeMap<String, Vec<(String, WaitingPod)>>,
-    /// How many pods of a controller are ready on other nodes, by its uid.
+    /// The number of ready pods on other nodes, by the uid of their controller.
     ready: HashMap<String, usize>,
 }
 
 impl Workloads {
-    /// Those of these unreachable nodes, before any pod was added.
+    /// Starts with these unreachable nodes and without pods.
     #[must_use]
     pub fn on(nodes: impl IntoIterator<Item = String>) -> Self {
         Self {
@@ -72,7 +74,8 @@ impl Workloads {
         }
     }
 
-    /// Counts a pod. Those of a DaemonSet stay on their nodes, and others without a controller are lost.
+    /// Counts a pod. On the unreachable nodes, pods of a DaemonSet stay. Pods without a controller are lost,
+    /// so they are never counted.
     pub fn add(&mut self, pod: &Pod) {
         let Some(controller) = controller(&pod.metadata) else {
             return;
@@ -98,7 +101,7 @@ impl Workloads {
         }
     }
 
-    /// The nodes, the most urgent first.
+    /// The nodes, most urgent first.
     #[must_use]
     pub fn by_urgency(self) -> Vec<UnreachableNode> {
         let Self { waiting, ready } = self;
@@ -182,7 +185,8 @@ mod tests {
         assert_eq!(nodes[5].pods, []);
     }
 
-    /// On an unreachable node nothing is ready, whatever the pod says; nor is a pod that ends.
+    /// No pod on an unreachable node counts as ready, whatever its status says. A terminating pod does not
+    /// count either.
     #[test]
     fn only_pods_that_stay_on_other_nodes_are_available() {
         let mut ends = pod("well", "b-2", "StatefulSet", "b", 0);

@@ -1,4 +1,4 @@
-//! Volumes that stay attached to nodes that are not well.
+//! Volumes that stay attached to nodes that are not ready.
 
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 
@@ -12,20 +12,20 @@ pub struct Attachment {
     pub name: String,
     /// The node.
     pub node: String,
-    /// The PersistentVolume; `None` for a volume that a pod brought with it.
+    /// The PersistentVolume; `None` for an inline volume of a pod.
     pub volume: Option<String>,
     /// The driver that attached it.
     pub driver: String,
-    /// Its deletion was asked for: it is to be detached.
+    /// The VolumeAttachment is being deleted, so the volume is to be detached.
     pub deleting: bool,
 }
 
-/// Why nobody needs an attachment.
+/// Why no pod needs an attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Orphan {
-    /// There is no such Node any more.
+    /// The Node does not exist any more.
     NodeGone,
-    /// It is to be detached, which takes somebody on the node, or force.
+    /// It is to be detached. This needs a live kubelet on the node, or a forced detach.
     Detaching,
     /// No pod on the node uses the volume.
     Unused,
@@ -43,7 +43,7 @@ impl From<VolumeAttachment> for Attachment {
     }
 }
 
-/// Why nobody needs an attachment to a node that is `health`, if that is so; `used` says whether a pod on
+/// Why no pod needs an attachment to a node with this `health`; `None` if a pod may need it. `used`: a pod on
 /// the node uses the volume.
 #[must_use]
 pub fn orphan(attachment: &Attachment, health: &Health, used: &Known<bool>) -> Option<Orphan> {

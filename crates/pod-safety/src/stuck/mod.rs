@@ -1,5 +1,5 @@
-//! What is stuck around nodes: pods that don't end or may no longer run, the replacements that wait for
-//! them, volumes that stay attached, and namespaces that can't go for them.
+//! What is stuck on unhealthy nodes: pods that do not end or may no longer run, and replacements that wait
+//! for them. Also volumes that stay attached, and namespaces whose deletion waits for stuck pods.
 
 pub mod attachment;
 
@@ -14,7 +14,7 @@ use crate::facts::source::claims;
 use crate::node_health::Health;
 use crate::why::{Diagnosis, State, Unread};
 
-/// A pod that is stuck, or that waits for one.
+/// A pod that is stuck, or that waits for a stuck pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StuckPod {
     /// Its namespace.
@@ -41,47 +41,47 @@ impl StuckPod {
     }
 }
 
-/// A volume that stays attached to a node that is not well, for nobody.
+/// A volume that stays attached to a node that is not ready, although no pod needs it there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StuckVolume {
     /// The attachment.
     pub attachment: Attachment,
-    /// How its node is.
+    /// The health of its node.
     pub health: Health,
-    /// Why nobody needs it there.
+    /// Why no pod needs it there.
     pub orphan: Orphan,
 }
 
-/// A namespace that is being deleted and can't go before stuck pods do.
+/// A namespace that is being deleted and cannot be removed before its stuck pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockedNamespace {
     /// Its name.
     pub name: String,
-    /// Since when it is being deleted.
+    /// When its deletion was requested.
     pub since: Instant,
-    /// How many stuck pods are in it.
+    /// The number of stuck pods in it.
     pub pods: usize,
 }
 
-/// All that is stuck around some nodes.
+/// Everything that is stuck on some nodes.
 #[derive(Clone, Debug)]
 pub struct Stuck {
-    /// The nodes that are not well, and those of which only pods or volumes are left.
+    /// The nodes that are not ready, and nodes that are gone but still have pods or volumes.
     pub nodes: BTreeMap<String, Health>,
     /// The stuck pods, by node, namespace and name.
     pub pods: Vec<StuckPod>,
-    /// The Pending pods that may wait for them, by namespace and name.
+    /// The Pending pods that may wait for the stuck pods, by namespace and name.
     pub waiting: Vec<StuckPod>,
-    /// By node and name.
+    /// The stuck volumes, by node and name.
     pub volumes: Vec<StuckVolume>,
-    /// By name.
+    /// The blocked namespaces, by name.
     pub namespaces: Vec<BlockedNamespace>,
     /// What could not be read.
     pub unread: Vec<Unread>,
 }
 
 impl Stuck {
-    /// Neither `node` nor anything on it is there.
+    /// Whether `node` does not exist and nothing is left of it.
     #[must_use]
     pub fn is_of_nothing(&self, node: &str) -> bool {
         self.nodes.get(node) == Some(&Health::Gone)
@@ -90,8 +90,8 @@ impl Stuck {
     }
 }
 
-/// Whether a pod in this state is stuck on a node with this health. A live kubelet ends pods, and lets them
-/// run until then.
+/// Whether a pod in this state is stuck on a node with this health. On a ready node, only pods whose deletion
+/// is overdue are stuck.
 pub(crate) fn is_stuck(state: State, health: &Health) -> bool {
     match state {
         State::Terminating { .. } | State::Finalizing { .. } => true,
@@ -100,12 +100,12 @@ pub(crate) fn is_stuck(state: State, health: &Health) -> bool {
     }
 }
 
-/// What stuck pods may keep from others.
+/// The resources that other pods may be waiting for, because stuck pods have them.
 #[derive(Debug, Default)]
 pub(crate) struct StuckResources {
-    /// The uids of their controllers.
+    /// The uids of the stuck pods' controllers.
     controllers: HashSet<String>,
-    /// Their claims by namespace and name.
+    /// The stuck pods' claims, by namespace and name.
     claims: HashSet<(String, String)>,
 }
 
@@ -120,7 +120,7 @@ impl StuckResources {
         resources
     }
 
-    /// Whether `pod` may wait for it: to replace one of the pods, or to use the same volume.
+    /// Whether `pod` may be waiting for a stuck pod, to replace it or to use the same claim.
     pub(crate) fn is_needed_by(&self, pod: &core::Pod) -> bool {
         let owner = controller(&pod.metadata);
         owner.is_some_and(|owner| self.controllers.contains(&owner.uid))
@@ -138,7 +138,7 @@ pub(crate) fn own_claims(pod: &core::Pod) -> impl Iterator<Item = (String, Strin
     claims(pod).map(move |claim| (namespace.clone(), claim))
 }
 
-/// The `namespaces` that are being deleted in which there are stuck `pods`.
+/// The `namespaces`, all of which are being deleted, that contain stuck `pods`.
 pub(crate) fn blocked(
     namespaces: &[(String, Instant)],
     pods: &[StuckPod],

@@ -14,12 +14,12 @@ pub enum Eviction {
     Budget {
         /// Its name.
         name: String,
-        /// How many pods have to be healthy.
+        /// The number of pods that must be healthy.
         desired: i32,
-        /// How many are.
+        /// The number of pods that are healthy.
         healthy: i32,
     },
-    /// The disruption controller has not looked at the budget since it was changed.
+    /// The disruption controller has not processed the budget since it was changed.
     Unprocessed {
         /// Its name.
         name: String,
@@ -32,8 +32,8 @@ pub enum Eviction {
 }
 
 impl Eviction {
-    /// Why an eviction of `pod` would be refused, by the budgets of its namespace; `None`: it would not.
-    /// The rules are those of `EvictionREST` in the API server.
+    /// Why an eviction of `pod` would be refused, by the budgets of its namespace; `None` if it would be
+    /// allowed. The rules are those of `EvictionREST` in the API server.
     #[must_use]
     pub fn refused(pod: &Pod, budgets: &[PodDisruptionBudget]) -> Option<Self> {
         let covering: Vec<_> = budgets.iter().filter(|one| covers(one, pod)).collect();

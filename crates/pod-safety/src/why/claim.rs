@@ -1,4 +1,4 @@
-//! Why a claim is not deleted, or gets no volume.
+//! Why a claim is not deleted, or does not get a volume.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -10,17 +10,17 @@ use crate::facts::source::{claims, volumes};
 use crate::known::Known;
 use crate::wire::instant;
 
-/// On a claim whose volume is made for the node of its first pod, once the scheduler has chosen that
-/// (`AnnSelectedNode`).
+/// The annotation on a claim that waits for its first pod. The scheduler sets it to the node that it chose,
+/// and the volume is created for that node (`AnnSelectedNode`).
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
-/// On a claim that was bound to its volume (`AnnBindCompleted`).
+/// The annotation on a claim that was bound to its volume (`AnnBindCompleted`).
 const BOUND: &str = "pv.kubernetes.io/bind-completed";
 
-/// The provisioner of a class whose volumes are created by hand.
+/// The provisioner of a storage class whose volumes are created by hand.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
-/// What was read for a claim: only what is needed.
+/// The objects that explain a claim. Objects that are not needed are not read.
 #[derive(Clone, Debug, Default)]
 pub struct ClaimEvidence {
     /// The claim.
@@ -36,7 +36,7 @@ pub struct ClaimEvidence {
 }
 
 impl ClaimEvidence {
-    /// The claim itself, and nothing else so far.
+    /// Evidence with only the claim.
     #[must_use]
     pub fn of(claim: PersistentVolumeClaim) -> Self {
         Self {
@@ -63,13 +63,13 @@ impl ClaimEvidence {
         }
     }
 
-    /// The volume that it names.
+    /// The name of the volume in its spec.
     pub(crate) fn volume_name(&self) -> Option<&str> {
         let spec = self.claim.spec.as_ref()?;
         spec.volume_name.as_deref().filter(|name| !name.is_empty())
     }
 
-    /// The class that it names.
+    /// The name of the storage class in its spec.
     pub(crate) fn class_name(&self) -> Option<&str> {
         let spec = self.claim.spec.as_ref()?;
         spec.storage_class_name
@@ -82,7 +82,7 @@ impl ClaimEvidence {
     }
 }
 
-/// What is known of a claim.
+/// Explains why a claim is stuck.
 #[must_use]
 pub fn diagnose_claim(evidence: &ClaimEvidence) -> Diagnosis {
     let mut found = Diagnosis::new(evidence.state());
@@ -111,8 +111,9 @@ pub fn diagnose_claim(evidence: &ClaimEvidence) -> Diagnosis {
     found
 }
 
-/// The pods that use the claim, as the PVC protection controller counts them (`podUsesPVCForDeletion`): all
-/// that have a node, also those that have finished. A volume of the pod's own counts until the pod is over.
+/// The pods that use the claim, as the PVC protection controller counts them (`podUsesPVCForDeletion`). All
+/// pods with a node count, even finished ones. For an ephemeral volume, a pod that was deleted with a grace
+/// period of 0 does not count.
 fn users(found: &mut Diagnosis, evidence: &ClaimEvidence) -> Vec<User> {
     let name = evidence.name();
     let pods = found.known("pods", &evidence.pods);
@@ -135,7 +136,7 @@ fn users(found: &mut Diagnosis, evidence: &ClaimEvidence) -> Vec<User> {
         .collect()
 }
 
-/// Adds what a claim without a volume waits for.
+/// Adds why a claim has no volume.
 fn pending(found: &mut Diagnosis, evidence: &ClaimEvidence) {
     if let Some(name) = evidence.volume_name() {
         let volume = found.known("volumes", &evidence.volume);
@@ -184,7 +185,7 @@ fn pending(found: &mut Diagnosis, evidence: &ClaimEvidence) {
     found.extend(warning.and_then(Clone::clone));
 }
 
-/// The reason of a claim whose `volume` does not exist.
+/// The reason for a claim whose `volume` does not exist.
 pub(super) fn without_volume(claim: &PersistentVolumeClaim, volume: &str) -> Reason {
     let annotations = claim.metadata.annotations.as_ref();
     let volume = volume.to_owned();
@@ -194,7 +195,7 @@ pub(super) fn without_volume(claim: &PersistentVolumeClaim, volume: &str) -> Rea
     }
 }
 
-/// The pods that use the claim and wait for a node.
+/// The pods that use the claim and are not scheduled yet.
 fn consumers(evidence: &ClaimEvidence) -> Vec<String> {
     let pods = evidence.pods.value().into_iter().flatten();
     let waiting = pods.filter(|pod| {

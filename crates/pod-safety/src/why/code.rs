@@ -1,4 +1,4 @@
-//! Why an object is stuck, and how far it got, as codes for programs.
+//! The reasons why an object is stuck, and its state, as codes for programs.
 
 use std::fmt;
 

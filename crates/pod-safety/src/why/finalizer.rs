@@ -1,20 +1,20 @@
-//! Finalizers: who has to remove them, and when they do.
+//! Finalizers: which controller removes them, and when.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
-/// A finalizer, and who removes it.
+/// A finalizer, and the controller that removes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finalizer {
     /// Its name.
     pub name: String,
-    /// Who removes it, if it is one of Kubernetes' own.
+    /// The controller that removes it, if the finalizer is one of Kubernetes' own.
     pub owner: Option<Owner>,
-    /// The client that added it, if the object records that.
+    /// The field manager that added it, if the object records that.
     pub manager: Option<String>,
 }
 
-/// A controller of Kubernetes with a finalizer of its own.
+/// A controller of Kubernetes that has its own finalizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// Its name.
@@ -23,10 +23,10 @@ pub struct Owner {
     pub when: &'static str,
 }
 
-/// Keeps a claim while pods use it (`PVCProtectionFinalizer`).
+/// The finalizer that keeps a claim while pods use it (`PVCProtectionFinalizer`).
 pub(super) const PVC_PROTECTION: &str = "kubernetes.io/pvc-protection";
 
-/// The finalizers of Kubernetes, each with its controller and what that waits for.
+/// The finalizers of Kubernetes, each with its controller and the condition for its removal.
 const OWNERS: [(&str, Owner); 7] = [
     (
         PVC_PROTECTION,
@@ -80,7 +80,7 @@ const OWNERS: [(&str, Owner); 7] = [
 ];
 
 impl Finalizer {
-    /// The finalizer of this name, on an object with this metadata.
+    /// The finalizer with this name, on an object with this metadata.
     #[must_use]
     pub fn on(object: &ObjectMeta, name: &str) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl Finalizer {
         }
     }
 
-    /// The finalizer of this name, on objects that were not read.
+    /// The finalizer with this name, on objects that were not read.
     #[must_use]
     pub fn named(name: &str) -> Self {
         let owner = OWNERS.iter().find(|(known, _)| *known == name);
@@ -107,7 +107,7 @@ impl Finalizer {
     }
 }
 
-/// The field manager that added a finalizer. The API server itself adds some, and records nothing then.
+/// The field manager that added a finalizer. If the API server itself added it, no manager is recorded.
 fn manager(object: &ObjectMeta, name: &str) -> Option<String> {
     let key = format!("v:{}", Value::from(name));
     let entries = object.managed_fields.iter().flatten();

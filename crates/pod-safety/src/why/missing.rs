@@ -6,20 +6,20 @@ use super::{Diagnosis, Reason, State};
 use crate::facts::replacement::{awaited, ordinals};
 use crate::known::Known;
 
-/// What was read for a pod that does not exist.
+/// The objects that explain why a pod does not exist.
 #[derive(Clone, Debug)]
 pub struct MissingEvidence {
-    /// Its number in the set.
+    /// The ordinal of the pod.
     pub ordinal: i32,
     /// The set that its name belongs to.
     pub set: StatefulSet,
-    /// The names of the pods of the namespace that are ready, if the set creates its pods one after another.
+    /// The names of the ready pods of the namespace, if the set creates its pods in order.
     pub ready: Known<Vec<String>>,
     /// The newest warning about the set.
     pub warning: Known<Option<Reason>>,
 }
 
-/// What is known of a pod that its set has not created.
+/// Explains why a set has not created a pod.
 #[must_use]
 pub fn diagnose_missing(evidence: &MissingEvidence) -> Diagnosis {
     let mut found = Diagnosis::new(State::Missing);

@@ -1,4 +1,4 @@
-//! Why a pod, a claim or a namespace is stuck: what was read in, reasons out.
+//! Explains why a pod, a claim or a namespace is stuck. Pure: the objects are arguments.
 
 pub mod budget;
 pub mod claim;
@@ -22,14 +22,14 @@ pub use self::pod::{PodEvidence, diagnose_pod};
 use crate::known::{Known, Why};
 use crate::node_health::Health;
 
-/// What is known of an object that may be stuck.
+/// The explanation of an object that may be stuck.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
     /// Its state.
     pub state: State,
-    /// The node of a pod.
+    /// The node of the pod, if the object is a pod with a node.
     pub node: Option<String>,
-    /// Why it is stuck, the most important reason first. Empty if nothing blocks it.
+    /// Why it is stuck, most important reason first. Empty if nothing blocks it.
     pub reasons: Vec<Reason>,
     /// What waits for it.
     pub blocks: Vec<Blocked>,
@@ -74,9 +74,9 @@ pub enum State {
 /// A reason why an object is stuck.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its grace period has not ended.
+    /// The grace period of the pod has not ended.
     Grace {
-        /// The end.
+        /// The end of the grace period.
         until: Instant,
         /// The containers with a `preStop` hook, which runs within the grace period.
         pre_stop: Vec<String>,
@@ -88,58 +88,58 @@ pub enum Reason {
         /// Its health.
         health: Health,
     },
-    /// A taint of its node evicts it at about this time.
+    /// A taint of its node evicts it.
     Evicted {
-        /// That time. It may have passed.
+        /// The approximate time of the eviction. It may have passed.
         at: Instant,
     },
-    /// It tolerates the taints of its node without a limit.
+    /// It tolerates the taints of its node without a time limit.
     NeverEvicted,
     /// No taint of its node evicts it.
     Unevicted,
-    /// The grace period is over, and these containers still run: the kubelet could not end them.
+    /// The grace period has ended, and these containers still run because the kubelet could not stop them.
     Containers {
         /// The node.
         node: String,
         /// Their names.
         names: Vec<String>,
     },
-    /// Its containers have ended, and the kubelet has not finished: it unmounts its volumes first.
+    /// Its containers have ended, but the kubelet must still unmount its volumes.
     Unmount {
         /// The node.
         node: String,
         /// The claims of the pod.
         claims: Vec<String>,
     },
-    /// The kubelet has not reported that it ended.
+    /// The kubelet has not reported that the pod ended.
     Unconfirmed {
         /// The node.
         node: String,
     },
-    /// Somebody must agree before the object is removed.
+    /// A controller must remove this finalizer before the object is removed.
     Finalizer(Finalizer),
-    /// The scheduler finds no node for it, in its own words.
+    /// The scheduler finds no node for it.
     Unschedulable {
-        /// What the scheduler wrote.
+        /// The scheduler's message.
         message: String,
     },
     /// The scheduler ignores it because of its scheduling gates.
     Gated {
-        /// Which.
+        /// The scheduling gates.
         gates: Vec<String>,
     },
     /// No scheduler has reported on it yet.
     NoScheduler {
-        /// The scheduler that it names.
+        /// The scheduler in the pod's spec.
         scheduler: String,
     },
-    /// A volume can be used on other nodes only, and none of them takes pods now.
+    /// A volume can be used on other nodes only, and none of them accepts pods now.
     VolumeAffinity {
         /// The claim.
         claim: String,
         /// The PersistentVolume.
         volume: String,
-        /// The nodes where the volume can be used; `true`: it is not ready, `false`: it is cordoned.
+        /// The nodes on which the volume can be used. `true`: the node is not ready; `false`: it is cordoned.
         nodes: Vec<(String, bool)>,
     },
     /// A volume for one node at a time is attached to another node.
@@ -154,14 +154,14 @@ pub enum Reason {
         health: Option<Health>,
         /// The pods of the namespace that use the claim there.
         pods: Vec<String>,
-        /// Its detach was requested.
+        /// The volume is being detached from that node.
         detaching: bool,
     },
-    /// A volume can't be attached, in the driver's own words.
+    /// A volume can't be attached.
     AttachFailed {
         /// The PersistentVolume.
         volume: String,
-        /// What the driver wrote.
+        /// The driver's message.
         message: String,
     },
     /// It needs a claim that does not exist.
@@ -189,23 +189,23 @@ pub enum Reason {
         /// The PersistentVolume.
         volume: String,
     },
-    /// A container does not start, or does not stay up, in the kubelet's words.
+    /// A container does not start or does not keep running.
     Container {
         /// Its name.
         name: String,
-        /// Such as `ImagePullBackOff`.
+        /// The kubelet's reason, such as `ImagePullBackOff`.
         reason: String,
-        /// What the kubelet wrote; may be empty.
+        /// The kubelet's message; may be empty.
         message: String,
     },
     /// The eviction API, and therefore `kubectl drain`, would refuse to evict it.
     Eviction(Eviction),
-    /// Pods use the claim.
+    /// Pods still use the claim.
     UsedBy {
-        /// Those that have a node.
+        /// The pods that use it and have a node.
         pods: Vec<User>,
     },
-    /// The claim's volume is made for the node of the first pod that uses it.
+    /// The claim's volume will be created for the node of the first pod that uses the claim.
     FirstConsumer {
         /// The pods that use it and have no node yet.
         pods: Vec<String>,
@@ -215,7 +215,7 @@ pub enum Reason {
         /// Its name.
         class: String,
     },
-    /// No volume fits, and no provisioner creates one.
+    /// No volume fits the claim, and no provisioner creates one.
     NoVolume,
     /// The volume that the claim names is bound to another claim.
     VolumeTaken {
@@ -224,71 +224,71 @@ pub enum Reason {
         /// The other claim, as `NAMESPACE/NAME`.
         by: String,
     },
-    /// A provisioner has not created the volume.
+    /// A provisioner has not created the volume yet.
     Provisioning {
-        /// Which.
+        /// The provisioner.
         provisioner: String,
     },
-    /// The namespace controller could not find or delete some of the content, in its own words.
+    /// The namespace controller could not find or delete some of the content.
     Content {
-        /// What the controller wrote.
+        /// The controller's message.
         message: String,
     },
     /// Objects of a kind are left in the namespace.
     Left {
-        /// The kind, as kubectl takes it, such as `widgets.example.com`.
+        /// The resource as kubectl accepts it, such as `widgets.example.com`.
         resource: String,
-        /// How many.
+        /// The number of objects.
         count: u64,
-        /// Their names, if they can be explained.
+        /// The names of the objects, for kinds that can be explained.
         names: Vec<String>,
     },
     /// Objects in the namespace are kept by a finalizer.
     ContentFinalizer {
         /// The finalizer.
         finalizer: Finalizer,
-        /// How many objects have it.
+        /// The number of objects that have it.
         count: u64,
     },
     /// The namespace controller has reported nothing yet.
     Unreported,
-    /// The namespace controller has reported that nothing is left, and nothing was found.
+    /// The namespace controller has reported that nothing is left, and no remaining object was found.
     NothingReported,
-    /// A StatefulSet has no pod of this number.
+    /// The pod's ordinal is outside the range of its StatefulSet.
     OutsideSet {
         /// The set, as `StatefulSet/web`.
         owner: String,
-        /// Its first number.
+        /// The first ordinal of the set.
         first: i32,
-        /// How many pods it has.
+        /// The number of replicas.
         replicas: usize,
     },
-    /// A StatefulSet creates it only after an earlier pod is ready.
+    /// A StatefulSet creates the pod only once an earlier pod is ready.
     InOrder {
         /// The set.
         owner: String,
-        /// The first pod that is not ready.
+        /// The first earlier pod that is not ready.
         pod: String,
     },
-    /// Its controller could not create it, in the server's words: for example, because of a quota.
+    /// The controller could not create the pod, for example because of a quota.
     NotCreated {
         /// The controller.
         owner: String,
-        /// What the server answered.
+        /// The server's message.
         message: String,
     },
-    /// Its controller has not created it yet.
+    /// The controller has not created the pod yet.
     NotCreatedYet {
         /// The controller.
         owner: String,
     },
     /// The newest warning about it, if nothing else explains its state.
     Event {
-        /// Such as `FailedKillPod`.
+        /// The reason, such as `FailedKillPod`.
         reason: String,
-        /// In its author's words.
+        /// The message of the Event.
         message: String,
-        /// When it last happened.
+        /// When it last occurred.
         at: Option<Instant>,
     },
 }
@@ -302,34 +302,34 @@ pub struct User {
     pub finished: bool,
 }
 
-/// What waits for an object.
+/// What waits for an object to be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blocked {
-    /// Its controller, which can't replace it before it is gone.
+    /// Its controller, which cannot replace the pod before it is gone.
     Replacement {
-        /// As `StatefulSet/web`.
+        /// The controller, such as `StatefulSet/web`.
         owner: String,
     },
     /// Its namespace, which is being deleted.
     Namespace {
         /// Its name.
         name: String,
-        /// Since when.
+        /// When the deletion of the namespace was requested.
         since: Instant,
     },
 }
 
-/// What could not be read.
+/// A fact that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
-    /// In words, such as `nodes`.
+    /// The objects that could not be read, such as `nodes`.
     pub what: &'static str,
-    /// Why not.
+    /// Why they could not be read.
     pub why: Why,
 }
 
 impl Diagnosis {
-    /// For an object in this state, without reasons so far.
+    /// A diagnosis for an object in this state, without reasons.
     fn new(state: State) -> Self {
         Self {
             state,
@@ -348,7 +348,8 @@ impl Diagnosis {
         self.reasons.extend(reasons);
     }
 
-    /// The fact, if it is known. Otherwise, records that it could not be read, if it was requested.
+    /// Returns the fact, if it is known. Otherwise, if the fact was requested, records that it could not be
+    /// read.
     fn known<'a, T>(&mut self, what: &'static str, fact: &'a Known<T>) -> Option<&'a T> {
         Unread::note(&mut self.unread, what, fact);
         fact.value()
@@ -356,7 +357,7 @@ impl Diagnosis {
 }
 
 impl Unread {
-    /// Records once that a fact could not be read, if it was requested.
+    /// Records that a requested fact could not be read. Records each fact only once.
     pub(crate) fn note<T>(unread: &mut Vec<Self>, what: &'static str, fact: &Known<T>) {
         if let Known::Unknown(why) = fact
             && *why != Why::NotRead

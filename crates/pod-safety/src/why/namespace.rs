@@ -1,4 +1,4 @@
-//! Why a namespace stays in Terminating: what its controller reports in the conditions.
+//! Why a namespace stays in Terminating, as reported in the conditions of its controller.
 
 use k8s_openapi::api::core::v1::Namespace;
 use maintenance_lease::protocol::Now;
@@ -7,19 +7,20 @@ use super::{Diagnosis, Finalizer, Reason, State};
 use crate::known::Known;
 use crate::wire::instant;
 
-/// How the condition `NamespaceContentRemaining` begins, and what divides a kind from its count.
+/// The start of the message of `NamespaceContentRemaining`, and the text between a kind and its count.
 const LEFT: (&str, &str) = ("Some resources are remaining: ", " has ");
 
-/// The same of `NamespaceFinalizersRemaining`.
+/// The start of the message of `NamespaceFinalizersRemaining`, and the text between a finalizer and its
+/// count.
 const FINALIZERS: (&str, &str) = (
     "Some content in the namespace has finalizers remaining: ",
     " in ",
 );
 
-/// What follows each count in both.
+/// The text after each count in both messages.
 const INSTANCES: &str = " resource instances";
 
-/// All conditions by which the namespace controller reports.
+/// All conditions that the namespace controller sets.
 const CONDITIONS: [&str; 5] = [
     "NamespaceDeletionDiscoveryFailure",
     "NamespaceDeletionGroupVersionParsingFailure",
@@ -28,19 +29,19 @@ const CONDITIONS: [&str; 5] = [
     "NamespaceFinalizersRemaining",
 ];
 
-/// The finalizer of the namespace controller itself, which it removes last.
+/// The namespace controller's own finalizer, which it removes last.
 const OWN: &str = "kubernetes";
 
-/// What was read for a namespace.
+/// The objects that explain a namespace.
 #[derive(Clone, Debug)]
 pub struct NamespaceEvidence {
     /// The namespace.
     pub namespace: Namespace,
-    /// The names of the objects that are left, for the kinds that [`named`] lists.
+    /// The names of the remaining objects, for each kind that [`named`] returns.
     pub names: Vec<(&'static str, Known<Vec<String>>)>,
 }
 
-/// The kinds whose objects can be explained: those that are left in `namespace`.
+/// The kinds of remaining objects in `namespace` that can be explained.
 #[must_use]
 pub fn named(namespace: &Namespace) -> Vec<&'static str> {
     let left = counted(namespace, "NamespaceContentRemaining", LEFT).unwrap_or_default();
@@ -51,7 +52,7 @@ pub fn named(namespace: &Namespace) -> Vec<&'static str> {
     explained.into_iter().filter(is_left).collect()
 }
 
-/// What is known of a namespace at `now`.
+/// Explains why a namespace is stuck at `now`.
 #[must_use]
 pub fn diagnose_namespace(evidence: &NamespaceEvidence, now: Now) -> Diagnosis {
     let namespace = &evidence.namespace;
@@ -123,8 +124,8 @@ pub fn diagnose_namespace(evidence: &NamespaceEvidence, now: Now) -> Diagnosis {
     found
 }
 
-/// Whether the controller has reported, and its conditions say that nothing is wrong or left. It sets them before
-/// the pods have ended, so something may still be left.
+/// Whether the controller has reported that nothing is wrong and nothing is left. It may do so before the
+/// pods have ended, so something may still be left.
 fn reports_nothing(namespace: &Namespace) -> bool {
     let status = namespace.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_ref());
@@ -150,7 +151,7 @@ fn quoted(namespace: &Namespace, condition: &str) -> Option<Reason> {
     })
 }
 
-/// What a condition counts; `None` if its message has another form.
+/// The counts in the message of a condition; `None` if the message has an unknown form.
 fn counted(
     namespace: &Namespace,
     condition: &str,
@@ -161,7 +162,7 @@ fn counted(
     };
     let items = message.strip_prefix(prefix)?.split(", ").map(|item| {
         let (what, count) = item.strip_suffix(INSTANCES)?.rsplit_once(divider)?;
-        // The core group is empty: `pods.`
+        // The core group is empty, so a resource is written as `pods.`.
         Some((what.trim_end_matches('.').to_owned(), count.parse().ok()?))
     });
     items.collect()

@@ -1,4 +1,4 @@
-//! Why a pod does not end, or does not start.
+//! Explains why a pod does not end or does not start.
 
 use std::collections::BTreeMap;
 
@@ -22,24 +22,24 @@ use crate::known::Known;
 use crate::node_health::Health;
 use crate::wire::instant;
 
-/// What was read for a pod: only what is needed.
+/// The objects that explain a pod. Objects that are not needed are not read.
 #[derive(Clone, Debug, Default)]
 pub struct PodEvidence {
     /// The pod.
     pub pod: Pod,
     /// Its namespace, if the pod is being deleted.
     pub namespace: Known<Option<Namespace>>,
-    /// Its Node, and others that hold its volumes; `None`: there is no such Node.
+    /// Its Node, and other Nodes that have its volumes; `None` if a Node does not exist.
     pub nodes: BTreeMap<String, Known<Option<PresentNode>>>,
-    /// Its claims by name.
+    /// Its claims, by name.
     pub claims: BTreeMap<String, Known<Option<PersistentVolumeClaim>>>,
-    /// The volumes of its claims by name.
+    /// The volumes of its claims, by name.
     pub volumes: BTreeMap<String, Known<Option<PersistentVolume>>>,
-    /// All attachments.
+    /// All VolumeAttachments.
     pub attachments: Known<Vec<VolumeAttachment>>,
-    /// All nodes, if a volume can be used on some only.
+    /// All nodes, if a volume can be used on only some nodes.
     pub rows: Known<Vec<NodeRow>>,
-    /// The pods of its namespace, if one of its volumes is attached elsewhere.
+    /// The pods of its namespace, if one of its volumes is attached to another node.
     pub neighbors: Known<Vec<Pod>>,
     /// The budgets of its namespace.
     pub budgets: Known<Vec<PodDisruptionBudget>>,
@@ -48,7 +48,7 @@ pub struct PodEvidence {
 }
 
 impl PodEvidence {
-    /// The pod itself, and nothing else so far.
+    /// Evidence with only the pod.
     #[must_use]
     pub fn of(pod: Pod) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl PodEvidence {
         state(&self.pod, now)
     }
 
-    /// The volume of each claim that is bound: the claim, and the name of the volume.
+    /// The claim and the volume name of each claim that is bound.
     pub(crate) fn bound(&self) -> impl Iterator<Item = (&str, &str)> {
         self.claims.iter().filter_map(|(name, claim)| {
             let claim = claim.value()?.as_ref()?;
@@ -72,8 +72,8 @@ impl PodEvidence {
         })
     }
 
-    /// The volumes that are for one node at a time and attached to another node than the pod's: the claim,
-    /// the volume, and the attachment.
+    /// The volumes for one node at a time that are attached to a node other than the pod's: the claim, the
+    /// volume and the attachment.
     pub(crate) fn elsewhere(&self) -> Vec<(&str, &str, &VolumeAttachment)> {
         let node = node_name(&self.pod);
         let attachments = self.attachments.value().map_or(&[][..], Vec::as_slice);
@@ -110,7 +110,7 @@ pub(crate) fn state(pod: &Pod, now: Now) -> State {
     }
 }
 
-/// What is known of a pod at `now`.
+/// Explains why a pod is stuck at `now`.
 #[must_use]
 pub fn diagnose_pod(evidence: &PodEvidence, now: Now) -> Diagnosis {
     let pod = &evidence.pod;
@@ -163,7 +163,7 @@ pub fn diagnose_pod(evidence: &PodEvidence, now: Now) -> Diagnosis {
     found
 }
 
-/// Whether a kubelet on a node with this health can still end its pods.
+/// Whether a node with this health has a live kubelet, which can still end its pods.
 pub(crate) fn has_kubelet(health: &Health) -> bool {
     matches!(
         health,
@@ -174,8 +174,8 @@ pub(crate) fn has_kubelet(health: &Health) -> bool {
     )
 }
 
-/// Adds what is wrong with the pod's node, and what that means for the pod. Returns the node's health, if
-/// it is known.
+/// Adds what is wrong with the pod's node, and what this means for the pod. Returns the node's health, if it
+/// is known.
 fn node(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) -> Option<Health> {
     let name = node_name(&evidence.pod);
     let health = health_of(found, evidence, name, now)?;
@@ -208,8 +208,8 @@ fn health_of(
     Some(state.health(now))
 }
 
-/// Why the kubelet has not confirmed that a pod ended. It ends the containers, then unmounts the volumes,
-/// and only then confirms (`SyncTerminatingPod`, `SyncTerminatedPod`).
+/// Why the kubelet has not confirmed that a pod ended. It first ends the containers, then unmounts the
+/// volumes, and then confirms the end (`SyncTerminatingPod`, `SyncTerminatedPod`).
 fn unfinished(pod: &Pod) -> Reason {
     let node = node_name(pod).to_owned();
     let names = waiting::running(pod);
@@ -223,7 +223,7 @@ fn unfinished(pod: &Pod) -> Reason {
     }
 }
 
-/// Adds what the scheduler says of a pod without a node.
+/// Adds what the scheduler reports about a pod without a node.
 fn scheduling(found: &mut Diagnosis, pod: &Pod) {
     let refused = scheduled(pod).filter(|one| one.status == "False");
     let gates = pod
@@ -242,7 +242,8 @@ fn scheduling(found: &mut Diagnosis, pod: &Pod) {
     }
 }
 
-/// That no scheduler has reported on a pod without a node. It may just be slow, so that other reasons come first.
+/// The reason that no scheduler has reported on a pod without a node. The scheduler may only be slow, so
+/// other reasons come first.
 fn no_scheduler(pod: &Pod) -> Option<Reason> {
     let spec = pod.spec.as_ref()?;
     let gates = spec.scheduling_gates.as_ref();
@@ -258,7 +259,7 @@ fn scheduled(pod: &Pod) -> Option<&PodCondition> {
     conditions.iter().find(|one| one.type_ == "PodScheduled")
 }
 
-/// Adds why a pod that has not started does not get its volumes.
+/// Adds why the volumes of a pod that has not started are not ready.
 fn volumes(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
     for (name, claim) in &evidence.claims {
         let claim_name = name.clone();
@@ -299,7 +300,7 @@ fn volumes(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
     attachments(found, evidence, now);
 }
 
-/// Adds that a volume can be used on none of the nodes that take pods.
+/// Adds a reason if none of the nodes that can use the volume accepts pods.
 fn affinity(found: &mut Diagnosis, evidence: &PodEvidence, claim: &str, volume: &PersistentVolume) {
     let Some(rows) = found.known("nodes", &evidence.rows) else {
         return;
@@ -321,7 +322,7 @@ fn affinity(found: &mut Diagnosis, evidence: &PodEvidence, claim: &str, volume: 
     });
 }
 
-/// Adds what keeps the volumes of a pod from being attached to its node.
+/// Adds what prevents the volumes of a pod from being attached to its node.
 fn attachments(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
     let Some(all) = found.known("volume attachments", &evidence.attachments) else {
         return;
@@ -367,7 +368,7 @@ fn warning(found: &mut Diagnosis, evidence: &PodEvidence) {
     found.extend(warning);
 }
 
-/// Adds what waits for the end of the pod.
+/// Adds what waits for the removal of the pod.
 fn blocks(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
     let is_going = matches!(
         found.state,
@@ -430,7 +431,7 @@ mod tests {
         assert_eq!(deleted(past, 30, &[]), State::Terminating { since });
         let finalizers = ["example.com/backup"];
         assert_eq!(deleted(past, 0, &finalizers), State::Finalizing { since });
-        // Before its end is confirmed, the finalizer is not what it waits for.
+        // The pod first waits for the kubelet to confirm its end, and only then for the finalizer.
         assert_eq!(deleted(past, 30, &finalizers), State::Terminating { since });
     }
 

@@ -6,8 +6,8 @@ use maintenance_lease::protocol::{Now, Span};
 use super::Reason;
 use crate::taint::NoExecute;
 
-/// When the taint-eviction controller tells `pod` to end: at once for a taint that it does not tolerate,
-/// else after the shortest time that one of the tolerations used sets.
+/// When the taint-eviction controller evicts `pod`: at once if it does not tolerate a taint, otherwise after
+/// the shortest `tolerationSeconds` of the tolerations used.
 pub(super) fn taint_eviction(pod: &Pod, taints: &[NoExecute], now: Now) -> Reason {
     if taints.is_empty() {
         return Reason::Unevicted;
@@ -77,14 +77,14 @@ mod tests {
                 Reason::NeverEvicted,
             ),
             (vec![tolerates("", None)], &both, Reason::NeverEvicted),
-            // The first that tolerates a taint counts, as in Kubernetes.
+            // For each taint, only the first matching toleration counts, as in Kubernetes.
             (
                 vec![tolerates("", None), tolerates(UNREACHABLE, Some(300))],
                 &down,
                 Reason::NeverEvicted,
             ),
             (vec![tolerates("other", None)], &down, evicted(-108)),
-            // Every taint is to be tolerated.
+            // All taints must be tolerated.
             (vec![tolerates(UNREACHABLE, Some(300))], &both, evicted(-50)),
             (vec![], &vec![], Reason::Unevicted),
         ] {

@@ -1,10 +1,10 @@
-//! Containers that run, wait or have ended, as their kubelet reports them.
+//! Containers that run, wait or have ended, as the kubelet reports them.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 use super::Reason;
 
-/// What a kubelet reports of a container that merely waits for the others or for volumes.
+/// The reasons that a kubelet reports for a container that only waits for other containers or for volumes.
 const ORDINARY: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
 fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
@@ -17,12 +17,12 @@ fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
     })
 }
 
-/// Whether the kubelet has reported any container.
+/// Whether the kubelet has reported on any container.
 pub(super) fn is_reported(pod: &Pod) -> bool {
     statuses(pod).next().is_some()
 }
 
-/// The running containers.
+/// The names of the running containers.
 pub(super) fn running(pod: &Pod) -> Vec<String> {
     let running = statuses(pod).filter(|status| {
         let state = status.state.as_ref();
@@ -31,7 +31,7 @@ pub(super) fn running(pod: &Pod) -> Vec<String> {
     running.map(|status| status.name.clone()).collect()
 }
 
-/// The containers that can't start or don't stay up.
+/// The containers that can't start or do not keep running.
 pub(super) fn failing(pod: &Pod) -> Vec<Reason> {
     let failing = statuses(pod).filter_map(|status| {
         let waiting = status.state.as_ref()?.waiting.as_ref()?;
@@ -45,7 +45,7 @@ pub(super) fn failing(pod: &Pod) -> Vec<Reason> {
     failing.collect()
 }
 
-/// The containers with a `preStop` hook.
+/// The names of the containers with a `preStop` hook.
 pub(super) fn with_pre_stop(pod: &Pod) -> Vec<String> {
     let spec = pod.spec.as_ref();
     let containers = spec.into_iter().flat_map(|spec| {

@@ -1,4 +1,4 @@
-//! Nodes as the tests of this module see them.
+//! States of nodes for the tests of this module.
 
 use maintenance_lease::protocol::{Instant, Now, Span};
 
@@ -34,7 +34,7 @@ pub(super) fn machine(uid: &str, boot_id: &str) -> Machine {
     }
 }
 
-/// An unreachable node that is locked, and known to be off.
+/// An unreachable node that is locked, with a proof that it is off.
 pub(super) fn unreachable() -> FencingEvidence {
     FencingEvidence {
         state: NodeState {
@@ -89,7 +89,7 @@ pub(super) fn fenced() -> FencingEvidence {
     evidence
 }
 
-/// It is this machine, and of it all is known that is.
+/// Makes `machine` the machine of the Node and of the proof.
 pub(super) fn is_now(evidence: &mut FencingEvidence, machine: Machine) {
     if let Some(proof) = &mut evidence.proof {
         proof.of = machine.clone();

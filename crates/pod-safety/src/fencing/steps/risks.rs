@@ -1,4 +1,4 @@
-//! What keeps a node from being fenced, and what of it an operator may know better about.
+//! What prevents a node from being fenced, and which of these risks an operator can accept.
 
 use maintenance_lease::protocol::Span;
 
@@ -14,32 +14,31 @@ use crate::node_health::Status;
 /// Why a node is not fenced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Its kubelet gave a sign of life so long ago.
+    /// Its kubelet last reported this long ago.
     Alive(Span),
-    /// It was fenced, and its kubelet gave a sign of life so long ago.
+    /// It was fenced, and its kubelet last reported this long ago.
     BackAlive(Span),
-    /// It is not the machine of which it is known that nothing runs there any more, or was started since:
-    /// what is known, and the machine of now.
+    /// The proof is about another machine, or the machine was restarted since the proof.
     OtherMachine {
-        /// How it is known, and of which machine.
+        /// The proof, with the machine that it is about.
         proof: Box<Proof>,
-        /// The one that the Node tells of now.
+        /// The machine that the Node represents now.
         now: Box<Machine>,
     },
-    /// The hook of another run may still be running for it.
+    /// The hook of another run may still be running for this node.
     HookRunning(Box<Attempt>),
-    /// The lock under which this run began was ended, so somebody else may have changed the machine.
+    /// The lock under which this run began has ended, so somebody else may have changed the machine.
     LockLost,
-    /// Its kubelet gives no sign of life, and the control plane has not reported it unreachable: what its Ready
-    /// condition says instead, `None` if it has none.
+    /// Its kubelet does not report, but the control plane has not reported the node as unreachable. The
+    /// status is that of its Ready condition; `None` if it has none.
     NotCalledUnreachable(Option<Status>),
-    /// It is not known whether its kubelet is alive.
+    /// It is unknown whether its kubelet is alive.
     HeartbeatUnknown(Why),
-    /// Too many of its zone are unreachable.
+    /// Too many nodes of its zone are unreachable.
     MassLoss(Zone),
-    /// Somebody is at work on it already, who doesn't know of holds.
+    /// A tool that does not know our holds is already repairing the node.
     Remediation(String),
-    /// What could not be read, and may speak against it.
+    /// Facts that could not be read and may speak against fencing.
     Unread(Vec<Unread>),
     /// These pods would be lost, because nothing recreates them.
     NoOwner(Vec<String>),
@@ -55,8 +54,8 @@ pub enum Unread {
 }
 
 impl Unread {
-    /// Whether the operator can accept it. If a tool may be at work, only a missing permission can be accepted:
-    /// after any other failure, another read may tell.
+    /// Whether the operator can accept it. If another tool may be repairing the node, only a missing
+    /// permission can be accepted. After any other failure, a retry may succeed.
     #[must_use]
     pub fn is_acceptable(&self) -> bool {
         matches!(self, Self::Zone(_) | Self::Remediation(Why::Forbidden(_)))
@@ -72,7 +71,7 @@ impl Unread {
 }
 
 impl Refusal {
-    /// The server did not answer, so another read may tell more.
+    /// Whether the server did not answer, so that a retry may succeed.
     #[must_use]
     pub fn is_unread(&self) -> bool {
         let is_open = |why: &Why| matches!(why, Why::NoAnswer(_));
@@ -87,11 +86,11 @@ impl Refusal {
 /// The risks that the operator accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcceptedRisks {
-    /// Most of its zone is unreachable.
+    /// Most nodes of its zone are unreachable.
     pub mass_loss: bool,
-    /// Not everything could be read.
+    /// Some facts could not be read.
     pub unread: bool,
-    /// Pods are lost, because nothing recreates them.
+    /// Some pods are lost, because nothing recreates them.
     pub no_owner: bool,
 }
 
@@ -111,11 +110,12 @@ impl FencingEvidence {
         }
     }
 
-    /// Checks that the kubelet does not report any more, by its `recent_report` and by the control plane. That
-    /// looks for changes and ignores the kubelet's clock, so it is right even if a heartbeat is ahead.
+    /// Checks that the kubelet does not report any more, by its `recent_report` and by the control plane. The
+    /// control plane watches for changes and ignores the kubelet's clock, so it is right even if a heartbeat
+    /// is ahead.
     ///
     /// # Errors
-    /// If it does, or if that is unknown.
+    /// If the kubelet still reports, or if this is unknown.
     pub(super) fn check_reports_stopped(
         &self,
         recent_report: Known<Option<Span>>,
@@ -131,7 +131,7 @@ impl FencingEvidence {
     /// Checks the risks of fencing an unreachable node, except those in `accepted`.
     ///
     /// # Errors
-    /// The first risk.
+    /// The first risk that was found.
     pub(super) fn check_risks(&self, accepted: AcceptedRisks) -> Result<(), Refusal> {
         if let Known::Yes(Some(who)) = &self.remediation {
             return Err(Refusal::Remediation(who.clone()));
@@ -153,7 +153,7 @@ impl FencingEvidence {
         }
     }
 
-    /// What could not be read of the risks.
+    /// The risks that could not be read.
     #[must_use]
     pub fn unread(&self) -> Vec<Unread> {
         let remediation = self.remediation.why().cloned().map(Unread::Remediation);
@@ -171,7 +171,7 @@ mod tests {
     use crate::fencing::record::Since;
     use crate::fencing::steps::{Lock, Step};
 
-    /// Another Node, another boot, or a boot ID that is missing on one side.
+    /// Another Node, another boot, or a boot id that is missing on one side.
     #[test]
     fn facts_about_another_machine_are_unknown_for_this_one() {
         for (uid, boot_id, proven) in [
@@ -202,7 +202,8 @@ mod tests {
         }
     }
 
-    /// That comes before anything that is said of the machine of now, and before it is put on hold.
+    /// Another machine is reported before any other fact about the current machine, and before the node is
+    /// put on hold.
     #[test]
     fn another_machine_is_reported_first() {
         type Change = fn(&mut FencingEvidence);
@@ -230,7 +231,7 @@ mod tests {
             evidence.machine.boot_id = "a later one".to_owned();
         });
         assert_eq!(back, Err(Refusal::BackAlive(Span::seconds(5))));
-        // What somebody else has fenced is followed.
+        // If somebody else has fenced the node, their fencing is followed.
         let by_another = next(|evidence| {
             *evidence = fenced();
             if let Some(proof) = &mut evidence.proof {
@@ -262,7 +263,7 @@ mod tests {
         }
     }
 
-    /// If a tool may be at work, only a missing permission can be accepted.
+    /// If another tool may be repairing the node, only a missing permission can be accepted.
     #[test]
     fn all_unread_facts_are_one_risk() {
         let forbidden = || Why::Forbidden("get leases".to_owned());
@@ -304,7 +305,7 @@ mod tests {
         }
     }
 
-    /// Until the record is written, and no longer.
+    /// The acceptance matters until the record is written.
     #[test]
     fn pods_that_nothing_recreates_are_lost_only_if_that_is_accepted() {
         let mut evidence = unreachable();

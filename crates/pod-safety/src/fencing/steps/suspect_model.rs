@@ -1,5 +1,5 @@
-//! A model of a suspect that goes on reporting with a wrong clock, and gets a pod that nothing recreates: all histories of
-//! a few seconds.
+//! An exhaustive model of a suspect node over a few seconds. The suspect keeps reporting with a wrong clock,
+//! and a pod that nothing recreates is scheduled to it.
 
 use maintenance_lease::protocol::{BootInstant, Now, Span};
 
@@ -9,10 +9,10 @@ use crate::fencing::UnchangedHeartbeat;
 use crate::known::Known;
 use crate::node_health::Heartbeat;
 
-/// How many seconds a history has.
+/// The length of a history in seconds.
 const SECONDS: u32 = 9;
 
-/// How long a heartbeat lasts, in seconds.
+/// The duration of a heartbeat in seconds.
 const LASTS: u32 = 3;
 
 /// What `fence` knows about the heartbeat after a read.
@@ -26,9 +26,10 @@ fn at(second: u32) -> BootInstant {
     BootInstant::from_micros(i64::from(second) * 1_000_000)
 }
 
-/// The second in which a suspect is recorded, if it is. The kubelet reports in the seconds in `beats`, and `fence`
-/// reads in those in `reads`. The clock of the node is far behind, so its heartbeats always look old, and the control
-/// plane calls it unreachable: only their changes tell that it is alive.
+/// The second in which a suspect is recorded, if it is. The kubelet reports in the seconds in `beats`, and
+/// `fence` reads in the seconds in `reads` (bit masks). The node's clock is far behind, so its heartbeats
+/// always look old and the control plane reports it as unreachable. Only changes of the heartbeat show that
+/// it is alive.
 fn recorded(beats: u32, reads: u32, rule: Rule) -> Option<u32> {
     let mut unchanged = None;
     (0..SECONDS).find(|second| {
@@ -78,8 +79,8 @@ fn watched(
     Some(UnchangedHeartbeat::after(earlier, read, at))
 }
 
-/// The first history in which a suspect is recorded although a pod came to it in second `arrives`, which nothing
-/// recreates. `fence` knows of it if it came by the second that `sees` returns for a read.
+/// The first history in which a suspect is recorded although a pod that nothing recreates came to it in
+/// second `arrives`. At a read, `fence` knows the pod if it came by the second that `sees` returns.
 fn loses_a_pod(sees: fn(u32, u32) -> u32) -> Option<(u32, u32, u32)> {
     let histories = (0..1 << SECONDS).flat_map(|reads| (0..SECONDS).map(move |at| (reads, at)));
     histories
@@ -103,7 +104,7 @@ fn loses_a_pod(sees: fn(u32, u32) -> u32) -> Option<(u32, u32, u32)> {
         })
 }
 
-/// The pods count as they are right before the record, not as they were before the hook.
+/// The pods are checked right before the record is written. The pods before the hook do not count.
 #[test]
 fn a_pod_that_nothing_recreates_is_not_lost_if_it_comes_late() {
     assert_eq!(loses_a_pod(|_, second| second), None);
@@ -113,7 +114,7 @@ fn a_pod_that_nothing_recreates_is_not_lost_if_it_comes_late() {
 #[test]
 fn a_suspect_is_recorded_only_after_its_heartbeat_stood_still_for_one_lease_duration() {
     assert_eq!(too_early(watched), None);
-    // It is recorded as soon as that is known.
+    // It is recorded as soon as the heartbeat has stood still long enough.
     let every_second = (1 << SECONDS) - 1;
     assert_eq!(recorded(0, every_second, watched), Some(LASTS));
     assert_eq!(recorded(0b100, every_second, watched), Some(2 + LASTS));
@@ -124,7 +125,7 @@ fn a_suspect_is_recorded_only_after_its_heartbeat_stood_still_for_one_lease_dura
 fn a_taint_before_that_is_found() {
     let without_wait: Rule = |_, _, _| None;
     assert!(too_early(without_wait).is_some());
-    // From the first read on, also if the heartbeat changes later.
+    // This rule counts from the first read, even if the heartbeat changes later.
     let from_the_start: Rule = |earlier, read, at| earlier.or(watched(None, read, at));
     assert!(too_early(from_the_start).is_some());
 }
