@@ -1,13 +1,14 @@
-//! Signals that a stopped command gets when it continues.
+//! Signals that a stopped command receives only when it continues.
 
 use crate::Signal;
 
-/// Signals that would wake stopped processes, or that these would lose. Others wait in the kernel.
+/// The kept signals: those that would wake stopped processes, or that stopped processes would lose. The
+/// kernel keeps all other signals.
 #[derive(Debug, Default)]
 pub(crate) struct DeferredSignals(Vec<Signal>);
 
 impl DeferredSignals {
-    /// Keeps `signal` for later, if it is one of them.
+    /// Keeps `signal` for later, if it is one of these. Returns whether it was kept.
     pub(crate) fn keeps(&mut self, signal: Signal) -> bool {
         let keeps = matches!(signal, Signal::CONT | Signal::TSTP);
         if keeps {
@@ -16,7 +17,7 @@ impl DeferredSignals {
         keeps
     }
 
-    /// Those that were kept, in their order.
+    /// The kept signals, in order.
     pub(crate) fn into_signals(self) -> Vec<Signal> {
         self.0
     }

@@ -1,30 +1,31 @@
-//! Why a command was not started.
+//! The reasons why a command was not started.
 
 use std::io;
 
 use thiserror::Error;
 
-/// A command was not started, and nothing of it runs.
+/// A command was not started, and none of its processes runs.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// There is no command.
     #[error("there is no command to run")]
     NoCommand,
-    /// This process already runs a command: descendants could not be assigned to one of them.
+    /// This process already runs a command. With two commands, descendants could not be assigned to one of
+    /// them.
     #[error("a command already runs under this process")]
     Busy,
-    /// `/proc` has nothing about this process, or shows another process namespace.
+    /// `/proc` does not show this process, or shows another process namespace.
     #[error("/proc cannot be used to find the processes of a command: {0}")]
     NoProc(#[source] io::Error),
-    /// Its time limit passed before it started.
+    /// The time limit passed before the command started.
     #[error("there is no time left to run the command")]
     TooLate,
     /// The supervisor can't be started.
     #[error("failed to start the command's supervisor: {0}")]
     Supervisor(#[source] io::Error),
-    /// The supervisor can't create another process. A command that does not exist or is not executable
-    /// has its own exit codes instead, 127 and 126.
+    /// The supervisor can't create another process. A command that does not exist or can't be executed is no
+    /// error here: it has the exit code 127 or 126.
     #[error("failed to start a process for the command: {0}")]
     Spawn(#[source] io::Error),
 }

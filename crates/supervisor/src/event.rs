@@ -1,4 +1,4 @@
-//! The events that a caller gets about its command.
+//! The events that a caller receives about its command.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use crate::{Exit, Signal};
 /// Something that happened to the command. [`Event::Ended`] is the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The command was stopped. Call [`Running::suspend`](crate::Running::suspend), which does what is needed.
+    /// The command was stopped. Call [`Running::suspend`](crate::Running::suspend), which handles the stop.
     Stopped(Signal),
     /// The command continues after a stop.
     Continued,
-    /// The time limit passed before a renewal: the command and all its descendants were asked to end at the
+    /// The time limit passed before a renewal. The command and all its descendants were asked to end at the
     /// first limit, or killed at the second.
     OutOfTime,
     /// Every process that can be stopped is stopped, as requested with
@@ -21,28 +21,29 @@ pub enum Event {
     Thawed,
     /// The command itself has ended; its descendants may still run.
     Exited(Exit),
-    /// The command has ended and left this many processes behind. They have been asked to end and
-    /// will be killed after the grace.
+    /// The command has ended and left this many processes behind. They have been asked to end, and will be
+    /// killed after the grace period.
     Left(usize),
-    /// A process that the command started has left its process group and still runs. It counts as unkillable. Never on
-    /// Linux, which ends it too, or on Windows, where nothing can leave a job object.
+    /// A process that the command started has left its process group and still runs. It counts as unkillable.
+    /// This never happens on Linux, where such a process is ended too, or on Windows, where no process can
+    /// leave a job object.
     LeftGroup,
-    /// The supervisor was killed, or didn't act by the deadline. Its command dies with it, and this
-    /// process ends the rest.
+    /// The supervisor was killed, or did not act by the deadline. Its command dies with it, and this process
+    /// ends the rest.
     SupervisorLost,
-    /// The command and all its descendants have ended. [`Event::Exited`] is missing if the command itself
-    /// can't be killed, or if the supervisor was lost before it reported the start, or
+    /// The command and all its descendants have ended. In three cases there was no [`Event::Exited`] before:
+    /// the command itself can't be killed, the supervisor was lost before it reported the start, or
     /// [`reap_orphans`](crate::reap_orphans) has waited for the command.
     Ended(Ended),
 }
 
-/// What was necessary to end everything.
+/// What was needed to end all processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ended {
-    /// How many processes had to be killed. Only counted on Linux.
+    /// The number of processes that had to be killed. Only counted on Linux.
     pub killed: usize,
-    /// How many may still run: another user's (as with `sudo`), which we may not signal, or processes that hang
-    /// in the kernel. If `/proc` hides the processes of others, they can't be counted and count as one. Zero
-    /// means that nothing of the command runs any more.
+    /// The number of processes that may still run. They belong to another user (as with `sudo`), so we may
+    /// not signal them, or they hang in the kernel. If `/proc` hides the processes of others, they can't be
+    /// counted and count as one. Zero means that no process of the command runs any more.
     pub unkillable: usize,
 }

@@ -10,18 +10,18 @@ use crate::signal_numbers;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
     /// It exited with this code. 127 also means that the command does not exist, and 126 that it can't be
-    /// executed; the reason was then printed on stderr.
+    /// executed. In these cases the reason was printed on stderr.
     Code(u8),
     /// This signal ended it.
     Signal(Signal),
 }
 
 impl Exit {
-    /// The exit code for failures of the wrapper itself, not of its command, as with `timeout`, `nohup`
-    /// and `env`.
+    /// The exit code for failures of the wrapper itself and not of its command, as in `timeout`, `nohup` and
+    /// `env`.
     pub const OF_WRAPPER: u8 = 125;
 
-    /// The code that a shell would give: the command's own, or 128 and the signal's number.
+    /// The code that a shell would return: the command's own, or 128 plus the signal's number.
     #[must_use]
     pub fn code(self) -> u8 {
         match self {
@@ -37,7 +37,7 @@ impl Exit {
 pub struct Signal(pub i32);
 
 impl Signal {
-    /// Whether it asks a command to end.
+    /// Whether the signal asks a command to end.
     #[must_use]
     pub fn asks_to_end(self) -> bool {
         [Self::INT, Self::TERM, Self::HUP, Self::QUIT].contains(&self)

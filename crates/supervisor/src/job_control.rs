@@ -1,4 +1,4 @@
-//! The command as a job: who has the terminal, and what a stop (Ctrl-Z) means.
+//! Job control of the command: which process has the terminal, and how to handle a stop (Ctrl-Z).
 
 use rustix::process::{Pid, Signal as Number, getpid, kill_current_process_group, kill_process};
 
@@ -8,18 +8,19 @@ use crate::{Exit, Signal};
 /// The job control of a command.
 #[derive(Debug)]
 pub(crate) struct JobControl {
-    /// `None` until it is known, and after its end.
+    /// The process id of the command; `None` before it is known and after the command has ended.
     command: Option<Pid>,
     tty: Option<Tty>,
-    /// The command uses the terminal: it gets the terminal again whenever it continues.
+    /// The command uses the terminal, so it gets the terminal again whenever it continues.
     uses_terminal: bool,
     stopped: Option<Signal>,
-    /// Its stop was requested by a signal that was forwarded.
+    /// Its stop was requested by a signal that was forwarded to it.
     stop_forwarded: bool,
 }
 
 impl JobControl {
-    /// Of a command that is about to start, and that uses `tty` if it has been given it.
+    /// Creates the job control of a command that is about to start. The command uses `tty` if it has been
+    /// given it.
     pub(crate) fn new(tty: Option<Tty>) -> Self {
         Self {
             command: None,
@@ -30,12 +31,12 @@ impl JobControl {
         }
     }
 
-    /// The command has started.
+    /// Records that the command has started.
     pub(crate) fn started(&mut self, command: Pid) {
         self.command = Some(command);
     }
 
-    /// The command was stopped. False if it only wanted the terminal, and now has it.
+    /// Records that the command was stopped. Returns false if it only needed the terminal and has it now.
     pub(crate) fn stopped(&mut self, signal: Signal) -> bool {
         let wants_terminal = matches!(signal, Signal::TTIN | Signal::TTOU);
         if let Some(tty) = &mut self.tty {
@@ -49,12 +50,12 @@ impl JobControl {
         true
     }
 
-    /// The command continues. False if no stop was reported.
+    /// Records that the command continues. Returns false if no stop was reported.
     pub(crate) fn continued(&mut self) -> bool {
         self.stopped.take().is_some()
     }
 
-    /// The command has ended, or nothing more is done for it.
+    /// Records that the command has ended, or that no more is done for it.
     pub(crate) fn ended(&mut self, exit: Option<Exit>) {
         self.command = None;
         if let Some(tty) = &mut self.tty
@@ -67,7 +68,7 @@ impl JobControl {
         }
     }
 
-    /// `signal` is about to be passed on.
+    /// Prepares for a `signal` that is about to be forwarded.
     pub(crate) fn forwards(&mut self, signal: Signal) {
         match signal {
             Signal::CONT if self.uses_terminal => {
@@ -80,9 +81,9 @@ impl JobControl {
         }
     }
 
-    /// Stops this process with its command, if that is a stop of the job and a shell can continue it
-    /// (`is_controlled`), after `announce`. Returns whether the command is to be continued, and whether this process was
-    /// stopped.
+    /// Stops this process together with its command, after `announce`. It does so only if the stop is a stop
+    /// of the job and a shell can continue it (`is_controlled`). Returns whether to continue the command, and
+    /// whether this process was stopped.
     pub(crate) fn suspend(
         &mut self,
         is_controlled: impl FnOnce() -> bool,
@@ -98,17 +99,18 @@ impl JobControl {
         if controlled {
             announce();
             self.uses_terminal |= wants_terminal;
-            // Ctrl-Z stops every process of a job; a signal to this one stops this one.
+            // Ctrl-Z stops every process of a job. A signal to this process stops only this process.
             let _result = match self.uses_terminal {
                 true => kill_current_process_group(Number::STOP),
                 false => kill_process(getpid(), Number::STOP),
             };
         }
-        // If it wants a terminal that nobody can give it, it would only be stopped again.
+        // If the command needs the terminal and nobody can give it the terminal, it would only be stopped
+        // again.
         (controlled || !wants_terminal, controlled)
     }
 
-    /// Whether it was stopped because the terminal is another's.
+    /// Whether the command was stopped because another process group has the terminal.
     fn wants_terminal(&self) -> bool {
         self.tty.is_some() && matches!(self.stopped, Some(Signal::TTIN | Signal::TTOU))
     }

@@ -1,6 +1,6 @@
 //! Runs a command on this machine, and ends it with its descendants by a deadline.
 //!
-//! What is guaranteed depends on the system:
+//! The guarantees depend on the operating system:
 //!
 //! | | Linux | macOS, other Unix | Windows |
 //! | --- | --- | --- | --- |
@@ -15,26 +15,28 @@
 //!
 //! Three processes take part:
 //!
-//! - the *caller*, which knows how long the command may run, and updates the limits after every renewal;
-//! - the *supervisor*, a child of it: the same binary again, with no network and nothing to do but
-//!   to keep the deadline. It gets orders over a socket; the end of the socket means that the caller died;
-//! - the *command*, the supervisor's child, in a process group of its own.
+//! - the *caller*, which knows how long the command may run and updates the limits after every renewal;
+//! - the *supervisor*, its child: the same binary, started again, with no network and no other task than to
+//!   enforce the deadline. It receives orders over a socket. If the socket is closed, the caller has died;
+//! - the *command*, the supervisor's child, in its own process group.
 //!
-//! Caller and supervisor are child sub-reapers: a process whose parent ends is adopted by the supervisor.
-//! So the tree below the supervisor in `/proc` has all descendants of the command, in any process group
-//! or session. If the supervisor is killed, the kernel kills the command, and the caller adopts and ends
-//! the rest. If *both* are killed at once, the command itself still dies, but its descendants do not. The
-//! command does not die either if it runs with other rights (`sudo`). If both are stopped, nothing ends
-//! it by the deadline; the first of them to continue does.
+//! Caller and supervisor are child sub-reapers: if a process loses its parent, the supervisor adopts it. So
+//! the tree below the supervisor in `/proc` contains all descendants of the command, in any process group or
+//! session.
 //!
-//! Neither can signal processes of another user (`sudo`): they are counted and reported, even if `/proc` hides
-//! them (`hidepid`).
+//! If the supervisor is killed, the kernel kills the command, and the caller adopts and ends the rest. If
+//! *both* are killed at once, the command itself still dies, but its descendants do not. The command does not
+//! die either if it runs with other rights (`sudo`). If both are stopped, no process enforces the deadline
+//! until one of them continues.
+//!
+//! Neither can signal processes of another user (`sudo`). Such processes are counted and reported, even if
+//! `/proc` hides them (`hidepid`).
 //!
 //! # macOS and other Unix systems
 //!
-//! The command is a process group. A descendant outside the group is found only while its parent is alive, or if it was
-//! found before. A daemon is not found and continues. [`Event::LeftGroup`] reports it, if it has not closed the files
-//! that it inherited.
+//! The command is a process group. A descendant outside the group is found only while its parent is alive, or
+//! if it was found before. A daemon is not found and continues. If the daemon has not closed the files that
+//! it inherited, [`Event::LeftGroup`] reports it.
 //!
 //! # Windows
 //!
@@ -68,8 +70,8 @@
 //! # }
 //! ```
 //!
-//! A process that uses this calls [`entry`] first of all in `main`, and runs one command at a time.
-//! [`check`] says whether it can, before anything is locked for a command.
+//! A process that uses this library calls [`entry`] first in `main`, and runs one command at a time. Call
+//! [`check`] before you lock anything for a command: it returns whether commands can be run.
 #![warn(missing_docs)]
 
 mod command;
@@ -79,7 +81,7 @@ mod exit;
 mod limits;
 mod not_run;
 
-// Only this file and `unix/` choose by the system. On Linux, `unix/` is compiled for tests only.
+// Only this file and `unix/` select code by operating system. On Linux, `unix/` is compiled only for tests.
 
 #[cfg(unix)]
 mod deferred_signals;

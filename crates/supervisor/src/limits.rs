@@ -1,9 +1,9 @@
-//! The two instants by which a command must have ended.
+//! The two times by which a command must have ended.
 
 use serde::{Deserialize, Serialize};
 
-/// How long a command may run: instants in microseconds of [`boot_clock`], the clock that also runs while the machine
-/// sleeps.
+/// How long a command may run. Both limits are in microseconds of [`boot_clock`], which also runs while the
+/// machine sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// When the command and all its descendants are asked to end (TERM).
@@ -13,7 +13,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// No limit at all.
+    /// No limit.
     pub const NONE: Self = Self {
         term_at: i64::MAX,
         kill_at: i64::MAX,

@@ -1,4 +1,4 @@
-//! Listens for the signals that this process passes on to its command.
+//! Listens for the signals that this process forwards to its command.
 
 use std::future::poll_fn;
 use std::io;
@@ -23,7 +23,7 @@ const FORWARDED: [Signal; 8] = [
 pub(crate) struct Listeners(Vec<(Signal, tokio::signal::unix::Signal)>);
 
 impl Listeners {
-    /// Listens for all but those that `is_ignored`.
+    /// Listens for all forwarded signals except those for which `is_ignored` returns true.
     pub(crate) fn new(is_ignored: impl Fn(Signal) -> bool) -> io::Result<Self> {
         FORWARDED
             .into_iter()
@@ -33,7 +33,7 @@ impl Listeners {
             .map(Self)
     }
 
-    /// The next signal. Dropping the future loses none.
+    /// The next signal. Dropping the future loses no signal.
     pub(crate) async fn next(&mut self) -> Signal {
         poll_fn(|context| {
             for (signal, stream) in &mut self.0 {

@@ -1,11 +1,11 @@
-//! A command that this process could not start. On Linux, the supervisor starts it.
+//! A command that this process could not start. On Linux, the supervisor starts commands instead.
 
 use std::ffi::OsStr;
 use std::io;
 
 use crate::{Command, Exit, not_run};
 
-/// Says why `program` of `command` was not run, and returns what it ends with.
+/// Prints why the `program` of `command` was not run, and returns its exit.
 pub(crate) fn exit(command: &Command, program: &OsStr, error: &io::Error) -> Exit {
     // If stderr is closed, the error can't be reported.
     let _result = match &command.output {

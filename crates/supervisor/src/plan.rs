@@ -1,8 +1,9 @@
-//! When a command is asked to end, and when it is killed. It is pure, so tests can try every order of events.
+//! Decides when a command is asked to end, and when it is killed. It is pure, so that tests can try every
+//! order of events.
 
 use crate::Limits;
 
-/// The deadlines of one command. All instants are microseconds of [`boot_clock`].
+/// The deadlines of one command. All times are in microseconds of [`boot_clock`].
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) limits: Limits,
@@ -16,20 +17,21 @@ pub(crate) struct Plan {
 enum Phase {
     /// The command runs within its limits.
     Running,
-    /// It has ended and left others behind, which have until then, or until the limit.
+    /// The command has ended and left processes behind. They have until this time, or until the limit if it
+    /// is earlier.
     Left { until: i64 },
-    /// All processes have been asked to end. That can't be undone: later limits may only shorten it.
+    /// All processes have been asked to end. This can't be undone: later limits may only shorten the time.
     Ending { kill_at: i64 },
     /// All remaining processes are being killed.
     Killing,
 }
 
-/// What is due.
+/// An action that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// TERM to all processes.
+    /// Send TERM to all processes.
     Ask,
-    /// KILL to all processes, until none is left.
+    /// Send KILL to all processes, until none is left.
     Kill,
 }
 
@@ -51,13 +53,14 @@ impl Plan {
         }
     }
 
-    /// The caller wants it ended now, and killed at the new limit.
+    /// Ends the command now, and kills it at the new limit.
     pub(crate) fn end(&mut self, limits: Limits) {
         self.limits(limits);
         self.ending(limits.kill_at);
     }
 
-    /// The command has ended, and other processes that it started have not. True if this is what ends them.
+    /// Records that the command has ended and that processes that it started still run. Returns true if they
+    /// are ended because of this.
     pub(crate) fn left(&mut self, now: i64) -> bool {
         let running = self.phase == Phase::Running;
         if running {
@@ -85,15 +88,15 @@ impl Plan {
         };
     }
 
-    /// All processes are stopped. At the first limit the command gets no time to end, because it is unknown
-    /// whether it may run at all.
+    /// Records that all processes are stopped. At the first limit, the command then gets no time to end,
+    /// because it is unknown whether it may run at all.
     pub(crate) fn all_stopped(&mut self, now: i64) {
         if self.phase == Phase::Running && now >= self.limits.term_at {
             self.limits.kill_at = self.limits.kill_at.min(now);
         }
     }
 
-    /// What is due now; each thing is returned once.
+    /// The action that is due now. Each action is returned once.
     pub(crate) fn due(&mut self, now: i64) -> Option<Due> {
         if self.phase == Phase::Running && now >= self.limits.term_at {
             self.ending(self.limits.kill_at);
@@ -107,12 +110,12 @@ impl Plan {
         std::mem::take(&mut self.ask).then_some(Due::Ask)
     }
 
-    /// Whether the first limit has passed while the command ran within it. True once.
+    /// Whether the first limit passed while the command was running. Returns true once.
     pub(crate) fn ran_out(&mut self) -> bool {
         std::mem::take(&mut self.ran_out)
     }
 
-    /// No process was asked to end.
+    /// Whether no process was asked to end yet.
     pub(crate) fn running(&self) -> bool {
         self.phase == Phase::Running
     }
@@ -121,7 +124,7 @@ impl Plan {
         self.phase == Phase::Killing
     }
 
-    /// When the next thing will be due.
+    /// When the next action is due.
     pub(crate) fn next(&self) -> Option<i64> {
         match self.phase {
             Phase::Running => Some(self.limits.term_at.min(self.limits.kill_at)),

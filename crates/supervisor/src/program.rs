@@ -1,8 +1,8 @@
-//! Which file a program's name stands for.
+//! Finds the file of a program by its name.
 
 use std::ffi::{OsStr, OsString};
 
-/// The program to run for `name`. On Unix systems, that is `name`.
+/// The program to run for `name`. On Unix systems, this is `name`.
 #[must_use]
 pub fn find_program(name: &OsStr) -> OsString {
     name.to_owned()

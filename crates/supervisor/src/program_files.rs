@@ -1,12 +1,12 @@
-//! Which file a program's name stands for on Windows. Tests run this on every system.
+//! Finds the file of a program by its name on Windows. The tests run on every system.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// The extensions if `PATHEXT` is not set.
+/// The extensions to use if `PATHEXT` is not set.
 const EXTENSIONS: &str = ".com;.exe;.bat;.cmd";
 
-/// Go's rules, without the current directory.
+/// Finds the file by the rules of Go's `exec.LookPath`, but not in the current directory.
 pub(crate) fn find(
     name: &OsStr,
     path: Option<&OsStr>,
@@ -22,7 +22,7 @@ pub(crate) fn find(
     };
     let in_directory = |directory: &Path| {
         let file = directory.join(name);
-        // A name with another extension may be that of a file with two.
+        // A name with an extension may be complete, or the file may have a second extension.
         let itself = file.extension().map(|_| file.clone());
         let with_extensions = extensions().map(|extension| {
             let mut file = file.clone().into_os_string();

@@ -1,4 +1,4 @@
-//! Kills processes that may start others meanwhile.
+//! Kills processes that may start others at the same time.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -6,11 +6,12 @@ use std::io;
 
 use rustix::process::Signal;
 
-/// How often new processes are searched. A stopped process starts none, so two searches are nearly always enough.
+/// The maximum number of searches for new processes. A stopped process starts none, so two searches are
+/// almost always enough.
 const MOST_LOOKS: usize = 16;
 
-/// Stops the processes that `list` returns until it returns no new ones, then kills them. Those with the same `id` are the
-/// same. If they can't be listed again, those that are known are killed.
+/// Stops the processes that `list` returns until it returns no new ones, then kills them. Processes with the
+/// same `id` are the same. If they can't be listed again, the known processes are killed.
 pub(crate) fn stop_and_kill<P, I: Eq + Hash>(
     mut list: impl FnMut() -> io::Result<Vec<P>>,
     id: impl Fn(&P) -> I,
@@ -42,8 +43,9 @@ pub(crate) mod tests {
     use std::os::unix::process::CommandExt as _;
     use std::process::{Command, Stdio};
 
-    /// In a shell, runs the words after it as the leader of a new session, as setsid(1) does, which macOS lacks. It is this
-    /// program, which `$TESTS` must name, running the test below. The test harness prints on stdout, so stderr replaces it.
+    /// In a shell, runs the words after it as the leader of a new session, like setsid(1), which macOS does
+    /// not have. It runs this program, which `$TESTS` must name, with the test below. The test harness prints
+    /// on stdout, so stderr replaces it.
     pub(crate) const SETSID: &str =
         r#"2>&1 >/dev/null "$TESTS" --ignored --exact tree::tests::setsid --"#;
 
@@ -64,7 +66,7 @@ pub(crate) mod tests {
         panic!("{error}");
     }
 
-    /// Nothing is left of a tree that `kill` ends while it starts more processes.
+    /// Checks that no process is left of a tree that `kill` ends while the tree starts more processes.
     pub(crate) fn ends_while_new_ones_start(kill: impl FnOnce(u32)) {
         let busy = "trap '' TERM INT; echo busy; while :; do sleep 0 & wait; done";
         let script = format!("{SETSID} sh -c \"{busy}\" & sh -c \"{busy}\" & wait");
@@ -81,7 +83,7 @@ pub(crate) mod tests {
             assert_eq!(line, "busy\n");
         }
         kill(child.id());
-        // All of them have it open.
+        // All processes have stdout open, so its end shows that all have ended.
         assert_eq!(stdout.read_to_end(&mut Vec::new()).expect("an end"), 0);
         assert_eq!(child.wait().expect("it is ours").code(), None);
     }

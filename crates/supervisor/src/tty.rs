@@ -1,4 +1,4 @@
-//! Who has the terminal.
+//! Which process group has the terminal.
 
 use std::fs::File;
 use std::io;
@@ -7,16 +7,16 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use rustix::process::Pid;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
 
-/// The terminal of this session, whatever stdin is.
+/// The terminal of this session, regardless of stdin.
 pub(crate) const CONTROLLING: &str = "/dev/tty";
 
-/// Makes `group` the one that reads from the terminal and gets the signals of its keys.
+/// Makes `group` the foreground group, which reads from the terminal and gets the signals of its keys.
 pub(crate) fn set_foreground(tty: &File, group: Pid) -> io::Result<()> {
     while_ttou_blocked(|| tcsetpgrp(tty, group))
 }
 
-/// From the background, such a call stops a process unless SIGTTOU is blocked: only during the call, because
-/// children inherit the mask.
+/// Runs `call` with SIGTTOU blocked. From the background, such a call would stop this process. The signal is
+/// blocked only during the call, because children inherit the mask.
 fn while_ttou_blocked(call: impl FnOnce() -> rustix::io::Result<()>) -> io::Result<()> {
     let ttou = SigSet::from(Signal::SIGTTOU);
     let before = ttou.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
@@ -30,14 +30,15 @@ fn while_ttou_blocked(call: impl FnOnce() -> rustix::io::Result<()>) -> io::Resu
 pub(crate) struct Tty {
     device: File,
     own_group: Pid,
-    /// Its settings when this process had it.
+    /// The settings of the terminal when this process had it.
     modes: Termios,
-    /// Whether the command has it, or takes it before it starts.
+    /// Whether the command has it, or will take it before it starts.
     pub(crate) given: bool,
 }
 
 impl Tty {
-    /// `None` if there is no terminal, or if this process's group has no number there.
+    /// Opens the terminal; `None` if there is none, or if this process's group was created outside this
+    /// container.
     pub(crate) fn open() -> Option<Self> {
         let device = File::open(CONTROLLING).ok()?;
         let modes = tcgetattr(&device).ok()?;
@@ -54,12 +55,12 @@ impl Tty {
         tcgetpgrp(&self.device).is_ok_and(|group| group == self.own_group)
     }
 
-    /// Whether it is the command's by our doing.
+    /// Whether this process has given it to the command.
     pub(crate) fn is_given(&self) -> bool {
         self.given
     }
 
-    /// Gives it to the command's group. False if this process does not have it.
+    /// Gives it to the command's group. Returns false if neither this process nor the command has it.
     pub(crate) fn give(&mut self, group: Pid) -> bool {
         if self.is_ours() && set_foreground(&self.device, group).is_ok() {
             self.given = true;
@@ -70,12 +71,12 @@ impl Tty {
     /// Takes it back from the command.
     pub(crate) fn take_back(&mut self) {
         if std::mem::take(&mut self.given) {
-            // It may have been hung up: then nobody has it.
+            // This fails if the terminal was hung up. Then no process has it.
             let _result = set_foreground(&self.device, self.own_group);
         }
     }
 
-    /// Restores its settings: a command that was ended by a signal could not do so itself.
+    /// Restores its settings, because a command that was ended by a signal could not do so itself.
     pub(crate) fn restore(&self) {
         let _result =
             while_ttou_blocked(|| tcsetattr(&self.device, OptionalActions::Drain, &self.modes));

@@ -1,11 +1,11 @@
-//! How a child has ended, by its status.
+//! Converts the wait status of a child.
 
 use rustix::process::WaitStatus;
 
 use crate::{Exit, Signal};
 
 impl Exit {
-    /// How a child that is gone has ended.
+    /// How the child ended.
     pub(crate) fn of(status: WaitStatus) -> Self {
         match status.terminating_signal() {
             Some(signal) => Self::Signal(Signal(signal)),

@@ -1,9 +1,9 @@
-//! The supervisor outlives its caller.
+//! How the supervisor ends the command if its caller is gone.
 
 use crate::plan::Plan;
 
 impl Plan {
-    /// The caller is gone.
+    /// Ends the command because the caller is gone.
     pub(super) fn abandon(&mut self, now: i64) {
         self.ending(now.saturating_add(self.grace).min(self.limits.kill_at));
     }

@@ -1,4 +1,4 @@
-//! A timer on the boot clock, which also fires for the time that the machine slept.
+//! A timer on the boot clock, which also counts the time while the machine sleeps.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use rustix::time::{
 };
 use tokio::io::unix::AsyncFd;
 
-/// A timer for one instant at a time.
+/// A timer for one time at once.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     timer: AsyncFd<OwnedFd>,
@@ -31,12 +31,12 @@ impl Alarm {
         })
     }
 
-    /// Sets it to fire at `at`, or not at all.
+    /// Sets the timer to fire at `at`; `None` turns it off.
     pub(crate) fn set(&mut self, at: Option<i64>) -> io::Result<()> {
         if at == self.set {
             return Ok(());
         }
-        // Zero would switch it off.
+        // Zero would turn it off.
         let value = at.map_or(0, |at| at.max(1));
         let zero = Timespec {
             tv_sec: 0,
@@ -54,7 +54,7 @@ impl Alarm {
         Ok(())
     }
 
-    /// Waits for the instant that is set. Dropping the future loses nothing.
+    /// Waits until the timer fires. Dropping the future loses nothing.
     pub(crate) async fn fired(&mut self) -> io::Result<()> {
         loop {
             let mut ready = self.timer.readable().await?;
@@ -63,7 +63,7 @@ impl Alarm {
             ready.clear_ready();
             match read {
                 Ok(_) => break,
-                // It fired for an instant that is no longer set.
+                // The timer fired for a time that is no longer set.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }

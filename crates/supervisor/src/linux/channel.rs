@@ -14,19 +14,19 @@ use serde::de::DeserializeOwned;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-/// One end. Neither end waits for the other to read, because the other may be stopped.
+/// One end of the socket. It never waits for the other end to read, because the other process may be stopped.
 #[derive(Debug)]
 pub(crate) struct Channel {
     stream: UnixStream,
     read: Vec<u8>,
-    /// How many bytes of `read` are known to contain no end of a line.
+    /// The number of bytes at the start of `read` that contain no line end.
     searched: usize,
     unsent: Vec<u8>,
     ended: bool,
 }
 
 impl Channel {
-    /// Needs a tokio runtime.
+    /// Creates one end. Needs a tokio runtime.
     pub(crate) fn new(socket: Socket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(Self {
@@ -38,8 +38,8 @@ impl Channel {
         })
     }
 
-    /// Sends without waiting; the rest is sent during [`Channel::receive`]. A message that can't be written
-    /// ends the channel, as if the other end were gone.
+    /// Sends without waiting. What can't be sent at once is sent during [`Channel::receive`]. A message that
+    /// can't be serialized ends the channel, as if the other end were gone.
     pub(crate) fn send(&mut self, message: &impl Serialize) {
         match serde_json::to_vec(message) {
             Ok(line) => {
@@ -57,14 +57,13 @@ impl Channel {
                 Ok(written) => drop(self.unsent.drain(..written)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // The other end is gone, as the next read will show.
+                // The other end is gone. The next read will show this.
                 Err(_) => self.unsent.clear(),
             }
         }
     }
 
-    /// The next message; `None` at the end of the stream, and from then on. Dropping the future
-    /// loses nothing.
+    /// The next message; `None` once the stream has ended. Dropping the future loses nothing.
     pub(crate) async fn receive<T: DeserializeOwned>(&mut self) -> Option<T> {
         loop {
             if let Some(message) = self.received() {
@@ -78,12 +77,12 @@ impl Channel {
             } else {
                 Interest::READABLE | Interest::WRITABLE
             };
-            // It fails only if the runtime is shutting down.
+            // This fails only if the runtime is shutting down.
             self.ended |= self.stream.ready(interest).await.is_err();
         }
     }
 
-    /// A message that has already arrived.
+    /// A message that has already arrived, if there is one.
     pub(crate) fn received<T: DeserializeOwned>(&mut self) -> Option<T> {
         self.flush();
         loop {
@@ -91,7 +90,7 @@ impl Channel {
             if let Some(end) = unsearched.iter().position(|&byte| byte == b'\n') {
                 let line: Vec<u8> = self.read.drain(..=self.searched + end).collect();
                 self.searched = 0;
-                // Anything that can't be parsed is not from the other end of the same binary.
+                // A line that can't be parsed was not sent by the other end, which is the same binary.
                 if let Ok(message) = serde_json::from_slice(&line) {
                     return Some(message);
                 }
@@ -120,7 +119,7 @@ impl Channel {
     }
 }
 
-/// Sends an open file ahead of all messages.
+/// Sends an open file before all messages.
 pub(crate) fn send_file(socket: &Socket, file: BorrowedFd<'_>) -> io::Result<()> {
     let files = [file];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -135,7 +134,7 @@ pub(crate) fn send_file(socket: &Socket, file: BorrowedFd<'_>) -> io::Result<()>
     Ok(())
 }
 
-/// Receives what [`send_file`] sent.
+/// Receives the file that [`send_file`] sent.
 pub(crate) fn receive_file(socket: &Socket) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

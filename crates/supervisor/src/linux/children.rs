@@ -1,22 +1,22 @@
-//! What the kernel knows about this process's children, including those that `/proc` doesn't show:
-//! mounted with `hidepid`, it hides processes with other rights, such as those of `sudo`.
+//! The children of this process as the kernel knows them. This includes children that `/proc` does not show:
+//! with `hidepid`, it hides processes with other rights, such as those of `sudo`.
 
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
-/// The children as a wait would find them.
+/// The children as `waitid` reports them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Children {
     None,
-    /// There are some, and none has ended.
+    /// There are children, and none of them has ended.
     Alive,
-    /// There are some, and this one has ended.
+    /// There are children, and this one has ended.
     Ended(Pid),
 }
 
 impl Children {
-    /// The present children. It takes no exit status away from code that waits for it.
+    /// The current children. Does not consume an exit status that other code waits for.
     pub(crate) fn now() -> Self {
         let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         loop {

@@ -1,4 +1,4 @@
-//! What a caller does if its supervisor is gone: it ends the remaining processes itself.
+//! Ends the remaining processes in the caller, if the supervisor is gone.
 
 use boot_clock::now;
 use nix::unistd::getpgid;
@@ -11,13 +11,13 @@ use crate::linux::supervisor::Supervisor;
 use crate::plan::{Due, Plan};
 use crate::{Ended, Exit, Limits};
 
-/// Ends the processes that the supervisor left to this process.
+/// Ends the processes that this process adopted from the supervisor.
 #[derive(Debug)]
 pub(crate) struct Cleanup {
     plan: Plan,
     processes: CommandProcesses,
-    /// When to check again whether the last children are gone: those that `/proc` does not show, or this
-    /// process's own that other code waits for.
+    /// When to check again whether the last children are gone. They are children that `/proc` does not show,
+    /// or this process's own children that other code waits for.
     check_at: Option<i64>,
 }
 
@@ -36,7 +36,7 @@ impl Cleanup {
         self.plan.limits(limits);
     }
 
-    /// Does what is due now, and reports when all is done.
+    /// Does what is due now. Returns the result when all processes have ended.
     pub(crate) fn turn(&mut self) -> Option<Ended> {
         let now = now();
         let members = self.processes.members();
@@ -56,7 +56,7 @@ impl Cleanup {
         None
     }
 
-    /// When [`Cleanup::turn`] is called even if no child has ended.
+    /// When to call [`Cleanup::turn`] even if no child has ended.
     pub(crate) fn next(&self) -> Option<i64> {
         if self.plan.killing() {
             self.processes.check_at()
@@ -65,15 +65,15 @@ impl Cleanup {
         }
     }
 
-    /// Kills the present processes, for a caller that won't wait.
+    /// Kills the current processes, for a caller that does not wait.
     pub(crate) fn kill_now(&mut self) {
         self.processes.kill(now());
     }
 }
 
-/// Waits for the children that this process adopted and that have ended. Children in its own process group,
-/// which it started itself, and its supervisor are left to the code that waits for them. Returns how `command`
-/// ended, if it is one of them.
+/// Waits for ended children that this process adopted. Children in its own process group, which it started
+/// itself, and its supervisor are left to the code that waits for them. Returns how `command` ended, if it is
+/// one of the adopted children.
 pub(crate) fn reap_adopted(command: Option<Pid>) -> Option<Exit> {
     let own = getpid().as_raw_pid();
     let own_group = own_group();
@@ -93,7 +93,8 @@ pub(crate) fn reap_adopted(command: Option<Pid>) -> Option<Exit> {
     }) {
         reap(process.id.pid);
     }
-    // Those that `/proc` does not show, unless one that is left to other code is found first.
+    // Waits for children that `/proc` does not show. Stops early if it finds a child that is left to other
+    // code.
     while let Children::Ended(pid) = Children::now()
         && getpgid(Some(pid)).is_ok_and(|group| adopted(group.as_raw(), pid.as_raw()))
     {

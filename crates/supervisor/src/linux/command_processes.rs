@@ -1,4 +1,4 @@
-//! A command with all its descendants, and how they are ended.
+//! A command with all its descendants, and how to end them.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -9,28 +9,29 @@ use crate::Ended;
 use crate::linux::children::Children;
 use crate::linux::process::{Identity, Process, Sent, Table, own_group};
 
-/// How long killed processes may take to disappear. Only those that hang in the kernel take so long.
+/// How long killed processes may take to disappear, in microseconds. Only processes that hang in the kernel
+/// take this long.
 const SETTLE: i64 = 5_000_000;
 
 /// The pauses between two checks for remaining processes, while they are killed or stopped, in microseconds.
 pub(crate) const FIRST_PAUSE: i64 = 1_000;
 pub(crate) const LONGEST_PAUSE: i64 = 100_000;
 
-/// From this check on, whole process groups are killed too. Only that catches processes that fork and exit
+/// After this many checks, whole process groups are killed too. This also ends processes that fork and exit
 /// faster than they can be found.
 const CHECKS_BEFORE_GROUPS: u32 = 3;
 
-/// Whose descendants belong to it.
+/// The process whose descendants are the command's processes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RootProcess {
-    /// All of this process's: the supervisor starts nothing but the command.
+    /// All descendants of this process, because the supervisor starts nothing but the command.
     Supervisor,
-    /// Those that this process adopted when the supervisor died. Processes that it started for itself share its
-    /// process group, unlike anything that comes from a supervisor.
+    /// The descendants that this process adopted when the supervisor died. Unlike those, processes that it
+    /// started itself share its process group.
     Cleanup,
 }
 
-/// A command and all its descendants, while they are being ended.
+/// A command and all its descendants, which are being ended.
 #[derive(Debug)]
 pub(crate) struct CommandProcesses {
     root: RootProcess,
@@ -68,20 +69,20 @@ impl CommandProcesses {
         })
     }
 
-    /// Asks all processes to end, parents first, so that a script doesn't continue with its next line
-    /// because the last one ended. A stopped process must be continued to receive the signal.
+    /// Sends TERM to all processes, parents first. Otherwise a script would continue with its next line
+    /// because its current command ended. A stopped process must be continued to receive the signal.
     pub(crate) fn ask(&self) {
         for process in self.members().unwrap_or_default() {
             process.send(&[Signal::TERM, Signal::CONT]);
         }
     }
 
-    /// When [`CommandProcesses::kill`] is called again after the first call.
+    /// When to call [`CommandProcesses::kill`] again after the first call.
     pub(crate) fn check_at(&self) -> Option<i64> {
         self.killing.as_ref().map(|killing| killing.check_at)
     }
 
-    /// Kills all processes that are found. Returns the result once none is left, or none that can be
+    /// Kills all processes that are found. Returns the result once no process is left, or none that can be
     /// killed.
     pub(crate) fn kill(&mut self, now: i64) -> Option<Ended> {
         let table = Table::read();
@@ -114,15 +115,15 @@ impl CommandProcesses {
         if killing.checks > CHECKS_BEFORE_GROUPS {
             kill_groups(table, &living);
         }
-        // Descendants become children when their parents end. So a process that `/proc` doesn't show
-        // becomes a child in the end.
+        // When a parent ends, this process adopts its children. So a process that `/proc` does not show
+        // becomes a child sooner or later.
         let hidden = living.is_empty() && Children::now() != Children::None;
         let left = if hidden { 1 } else { living.len() };
         let hopeless = refused > 0 && refused == living.len() && killing.checks > 1;
         (left == 0 || hopeless || now >= killing.give_up_at).then(|| self.over(left))
     }
 
-    /// The result, if `left` are still there.
+    /// The result, if `left` processes still run.
     pub(crate) fn over(&self, left: usize) -> Ended {
         Ended {
             killed: self.killed.len(),
@@ -145,7 +146,7 @@ fn kill_groups(table: &Table, living: &[Process]) {
         if all == count
             && let Some(group) = Pid::from_raw(group)
         {
-            // Refused or gone: the next check shows it.
+            // If the group is gone or the signal is refused, the next check shows it.
             let _result = kill_process_group(group, Signal::KILL);
         }
     }

@@ -1,4 +1,4 @@
-//! How a process ends by a signal that it has caught.
+//! Ends this process by a signal that it has caught.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,9 +13,9 @@ use crate::{Exit, Signal};
 /// The hidden first argument that makes a process end by a signal.
 pub(crate) const ARGUMENT: &str = "__end";
 
-/// Ends this process by `signal` itself, even if it caught the signal so far. A shell shows the same code
-/// for that as for an exit with 128 plus the number. But a script or loop that is interrupted by Ctrl-C
-/// continues unless it sees that its command died of SIGINT.
+/// Ends this process by `signal`, even if it has caught the signal so far. A shell shows the same code for
+/// this as for an exit with 128 plus the number. But a script or loop that is interrupted by Ctrl-C continues
+/// unless it sees that its command died of SIGINT.
 ///
 /// No destructors run. Returns only if it fails, with the reason.
 pub fn end_by(Signal(number): Signal) -> io::Error {
@@ -24,13 +24,13 @@ pub fn end_by(Signal(number): Signal) -> io::Error {
         .exec()
 }
 
-/// The signal has its default effect again.
+/// Ends this process by the signal, which has its default effect again after `exec`.
 pub(crate) fn end(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let number = arguments
         .next()
         .and_then(|word| word.to_str()?.parse().ok())
         .unwrap_or_default();
-    // It has nothing to show in a core dump.
+    // A core dump would contain nothing useful.
     let none = Rlimit {
         current: Some(0),
         maximum: Some(0),
@@ -40,6 +40,6 @@ pub(crate) fn end(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     if let Ok(signal) = Number::try_from(number) {
         let _result = raise(signal);
     }
-    // It was ignored from the start.
+    // The signal was ignored when the process was started.
     ExitCode::from(Exit::Signal(Signal(number)).code())
 }

@@ -1,4 +1,4 @@
-//! Stops a command with all its descendants for a while, and continues them as they were.
+//! Stops a command with all its descendants for a while, and then continues them as they were before.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,18 +9,18 @@ use crate::deferred_signals::DeferredSignals;
 use crate::linux::command_processes::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::linux::process::{Identity, Process, Sent};
 
-/// For this many checks, no process is stopped whose parent still runs: a shell that sees one of its jobs stop
-/// takes that for Ctrl-Z. A parent that has not stopped by then hangs in the kernel, and its children don't
-/// wait for it.
+/// For this many checks, a process is not stopped while its parent still runs: a shell that sees one of its
+/// jobs stop takes this for Ctrl-Z. A parent that has not stopped by then hangs in the kernel, so its
+/// children are stopped anyway.
 const PATIENT_CHECKS: u32 = 12;
 
 /// Processes that are to be stopped.
 ///
-/// It is checked repeatedly, because new processes appear until their parents have stopped, and anybody may
-/// continue one. Processes of another user can't be stopped, and continue.
+/// They are checked repeatedly, because new processes appear until their parents have stopped, and anyone may
+/// continue a process. Processes of another user can't be stopped, and continue.
 #[derive(Debug)]
 pub(crate) struct Freeze {
-    /// The processes that this stopped. Those that a user stopped stay as they are.
+    /// The processes that were stopped here. Processes that a user stopped are not included and stay stopped.
     stopped: HashSet<Identity>,
     deferred: DeferredSignals,
     check_at: i64,
@@ -41,13 +41,13 @@ impl Freeze {
         }
     }
 
-    /// When [`Freeze::stop`] is called next.
+    /// When to call [`Freeze::stop`] next.
     pub(crate) fn check_at(&self) -> i64 {
         self.check_at
     }
 
-    /// Stops all running processes of `members`, parents before their children. True the first time that
-    /// all processes that can be stopped are stopped.
+    /// Stops all running processes of `members`, parents before their children. Returns true the first time
+    /// that all processes that can be stopped are stopped.
     pub(crate) fn stop(&mut self, members: &[Process], now: i64) -> bool {
         self.checks += 1;
         self.check_at = now.saturating_add(self.pause);
@@ -71,18 +71,18 @@ impl Freeze {
         running == 0 && !std::mem::replace(&mut self.complete, true)
     }
 
-    /// Whether every process was stopped.
+    /// Whether all processes that can be stopped were stopped.
     pub(crate) fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Whether `signal` is kept until the command continues.
+    /// Keeps `signal` until the command continues, if it must be kept. Returns whether it was kept.
     pub(crate) fn holds_back(&mut self, signal: Signal) -> bool {
         self.deferred.keeps(signal)
     }
 
-    /// Continues all processes that this stopped, children before their parents, so that no parent sees a
-    /// stopped child. Returns the signals that were held back.
+    /// Continues the processes that were stopped here, children before their parents, so that no parent sees
+    /// a stopped child. Returns the kept signals.
     pub(crate) fn thaw(self, members: &[Process]) -> Vec<Signal> {
         for process in members.iter().rev() {
             if self.stopped.contains(&process.id) {

@@ -32,7 +32,7 @@ impl Job {
             .filter(|process| process.group == self.group && !process.zombie)
     }
 
-    /// Whether it contains only this process and what it started itself: no pipeline, no script.
+    /// Whether the job contains only this process and its descendants, so it is no pipeline or script.
     pub(crate) fn is_alone(&self) -> bool {
         let own = getpid().as_raw_pid();
         let below = self.table.below(own, |_| true);
@@ -40,8 +40,8 @@ impl Job {
             .all(|member| member.id.pid == own || below.contains(member))
     }
 
-    /// Whether somebody, a shell, could continue it after a stop: some ancestor is in the same session and
-    /// another group.
+    /// Whether a shell could continue the job after a stop. This is true if the parent of a member is in the
+    /// same session but in another group.
     fn is_controlled(&self) -> bool {
         let session = own_session();
         self.members()

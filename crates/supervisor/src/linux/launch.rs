@@ -1,4 +1,4 @@
-//! The last stage before the command: what only the process that becomes it can do.
+//! The last stage before the command: settings that only the process that becomes the command can make.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,10 +13,10 @@ use crate::linux::process::parent;
 use crate::not_run::{self, NOT_EXECUTABLE};
 use crate::tty;
 
-/// The hidden first argument that makes a process this stage.
+/// The hidden first argument that selects this stage.
 pub(crate) const ARGUMENT: &str = "__exec";
 
-/// The arguments of this stage; the command's own follow them.
+/// The arguments of this stage. The command's arguments follow them.
 pub(crate) fn arguments(foreground: bool) -> [OsString; 3] {
     [
         ARGUMENT.into(),
@@ -30,7 +30,7 @@ pub(crate) fn arguments(foreground: bool) -> [OsString; 3] {
     ]
 }
 
-/// Becomes the command; returns only if that fails.
+/// Becomes the command. Returns only if this fails.
 pub(crate) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let supervisor = arguments.next();
     let foreground = arguments.next().is_some_and(|place| place == "foreground");

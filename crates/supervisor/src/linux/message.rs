@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Ended, Exit, Limits, Signal};
 
-/// From the caller to the supervisor. The end of the stream means that the caller is gone.
+/// A message from the caller to the supervisor. The end of the stream means that the caller is gone.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// The first order.
     Start(Start),
     Limits(Limits),
     End(Limits),
-    /// A signal for the command's process group.
+    /// Sends a signal to the command's process group.
     Signal(Signal),
-    /// Stop everything until [`Order::Thaw`].
+    /// Stops all processes until [`Order::Thaw`].
     Freeze,
     Thaw,
 }
@@ -24,21 +24,21 @@ pub(crate) enum Order {
 pub(crate) struct Start {
     pub(crate) argv: Vec<OsString>,
     pub(crate) limits: Limits,
-    /// In microseconds.
+    /// The grace period in microseconds.
     pub(crate) grace: i64,
     /// Whether the command gets the terminal before it starts.
     pub(crate) foreground: bool,
 }
 
-/// From the supervisor to the caller.
+/// A message from the supervisor to the caller.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) enum SupervisorReport {
     Started {
         pid: i32,
     },
-    /// The command did not start: the time limit had passed.
+    /// The command did not start, because the time limit had passed.
     TooLate,
-    /// The command did not start: the number of the error.
+    /// The command did not start, because of this error.
     Failed {
         errno: i32,
     },
@@ -49,7 +49,7 @@ pub(crate) enum SupervisorReport {
     Thawed,
     Exited(Exit),
     Left(usize),
-    /// The supervisor is alive and doing its last task.
+    /// The supervisor is alive and kills the remaining processes, which is its last task.
     Killing,
     Ended(Ended),
 }

@@ -33,10 +33,10 @@ pub use signals::{Ignored, Signals};
 pub use start::check;
 pub use tree::kill_tree;
 
-/// Makes this process a supervisor, or a command, if its first argument says so; otherwise returns `None`, and
+/// If the first argument says so, makes this process a supervisor or a command. Otherwise returns `None`, and
 /// the program continues. Call it first in `main`, with all arguments.
 ///
-/// The first arguments `__supervise`, `__exec` and `__end` are reserved for this. Nobody types them: only
+/// The first arguments `__supervise`, `__exec` and `__end` are reserved for this. Users never type them: only
 /// [`Command::start`](crate::Command::start) and [`end_by`] pass them.
 pub fn entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);

@@ -1,4 +1,4 @@
-//! Reaps orphans: the first process of a container adopts all of them.
+//! Reaps orphans: process 1 of a container adopts all of them.
 
 use std::convert::Infallible;
 use std::io;
@@ -8,14 +8,16 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::linux::cleanup::reap_adopted;
 
-/// Reaps the orphans that this process adopts if it is the first of a container (process 1), to leave no
-/// zombies. Otherwise it has nothing to do. Run it in parallel with everything else: it never ends.
+/// Reaps the orphans that this process adopts, so that they do not stay as zombies. This is only needed for
+/// process 1 of a container; otherwise it does nothing. Run it in parallel with everything else, because it
+/// never returns.
 ///
-/// Children that this process started itself are left to the code that waits for them: they share its process
-/// group. Dropping the future ends the reaping.
+/// Children that this process started itself share its process group. They are left to the code that waits
+/// for them. Dropping the future stops the reaping.
 ///
 /// # Errors
 ///
+/// If SIGCHLD can't be listened to.
 /// If SIGCHLD can't be listened to.
 pub async fn reap_orphans() -> io::Result<Infallible> {
     if getpid().as_raw_pid() != 1 {

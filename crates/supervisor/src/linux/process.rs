@@ -1,4 +1,4 @@
-//! Processes as `/proc` shows them.
+//! Processes as shown by `/proc`.
 
 use std::collections::HashMap;
 use std::{fs, io};
@@ -11,24 +11,24 @@ use rustix::process::{
 /// How many times a process is read again if its parent ended while `/proc` was read.
 const READ_AGAIN: usize = 16;
 
-/// One process at one moment.
+/// The state of one process at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) id: Identity,
     pub(crate) parent: i32,
     pub(crate) group: i32,
     pub(crate) session: i32,
-    /// It has ended. A process whose first thread has ended, and others have not, is alive.
+    /// It has ended. If only its first thread has ended, it is alive.
     pub(crate) zombie: bool,
     /// It is stopped, by a signal or by its tracer.
     pub(crate) stopped: bool,
 }
 
-/// Distinguishes a process from every other, also from a later one with the same number.
+/// Distinguishes a process from all others, including a later process with the same pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     pub(crate) pid: i32,
-    /// When it started, in clock ticks since boot.
+    /// The start time in clock ticks since boot.
     started: u64,
 }
 
@@ -40,11 +40,11 @@ pub(crate) enum Sent {
     Refused,
 }
 
-/// Whether `/proc` shows this process and its descendants with the numbers that they know.
+/// Checks that `/proc` shows this process and its descendants with the pids that they use themselves.
 ///
 /// # Errors
 ///
-/// It is not mounted, or belongs to another process namespace with other processes.
+/// If `/proc` is not mounted, or shows another process namespace.
 pub(crate) fn check_proc() -> io::Result<()> {
     let shown = fs::read_link("/proc/self")?;
     if shown.as_os_str() == getpid().as_raw_pid().to_string().as_str() {
@@ -66,7 +66,8 @@ impl Process {
         })
     }
 
-    /// The command's name is in parentheses and may contain any byte: the fields start after the last one.
+    /// Parses `/proc/PID/stat`. The command's name is in parentheses and may contain any byte, so the fields
+    /// start after the last parenthesis.
     fn parse(pid: i32, stat: &[u8]) -> Option<Self> {
         let name_end = stat.iter().rposition(|&byte| byte == b')')?;
         let rest = str::from_utf8(&stat[name_end + 1..]).ok()?;
@@ -85,10 +86,10 @@ impl Process {
         })
     }
 
-    /// Sends `signals` in this order to exactly this process, never to a later one with its number.
+    /// Sends `signals`, in this order, to exactly this process and never to a later one with the same pid.
     ///
-    /// A process that was a descendant stays one until it ends, because sub-reapers adopt it. So it is enough
-    /// to check that it is still the same one.
+    /// A descendant stays one until it ends, because sub-reapers adopt it. So it is enough to check that the
+    /// process is still the same one.
     pub(crate) fn send(&self, signals: &[Signal]) -> Sent {
         let Some(pid) = Pid::from_raw(self.id.pid) else {
             return Sent::Gone;
@@ -96,7 +97,7 @@ impl Process {
         let descriptor = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(descriptor) => Some(descriptor),
             Err(Errno::SRCH) => return Sent::Gone,
-            // A kernel or a container without these.
+            // The kernel or the container does not support pidfds.
             Err(_) => None,
         };
         if !Self::read(pid.as_raw_pid()).is_ok_and(|now| now.id == self.id && !now.zombie) {
@@ -117,23 +118,23 @@ impl Process {
     }
 }
 
-/// The process group of this process: 0 if it was created outside this container.
+/// The process group of this process; 0 if the group was created outside this container.
 pub(crate) fn own_group() -> i32 {
     nix::unistd::getpgrp().as_raw()
 }
 
-/// The session of this process: 0 if it was created outside this container.
+/// The session of this process; 0 if the session was created outside this container.
 pub(crate) fn own_session() -> i32 {
     nix::unistd::getsid(None).map_or(0, nix::unistd::Pid::as_raw)
 }
 
-/// All processes, at nearly one moment.
+/// All processes, at almost the same moment.
 #[derive(Debug)]
 pub(crate) struct Table(HashMap<i32, Process>);
 
 impl Table {
-    /// Reads `/proc`. A process whose parent ended in the meantime is read again until it shows who adopted it,
-    /// so that it can't be missed.
+    /// Reads `/proc`. If the parent of a process ended in the meantime, the process is read again until it
+    /// shows its new parent. So it can't be missed.
     pub(crate) fn read() -> io::Result<Self> {
         let mut table = HashMap::new();
         for entry in fs::read_dir("/proc")? {
@@ -171,8 +172,8 @@ impl Table {
         self.0.get(&pid)
     }
 
-    /// The processes below `root`, parents before their children, without zombies. Children of `root`, and
-    /// everything below them, are included only if `counts` returns true.
+    /// The processes below `root`, parents before their children, without zombies. A child of `root` and its
+    /// descendants are included only if `counts` returns true for the child.
     pub(crate) fn below(&self, root: i32, counts: impl Fn(&Process) -> bool) -> Vec<Process> {
         let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
         for process in self.all() {
@@ -190,7 +191,7 @@ impl Table {
     }
 }
 
-/// The parent process.
+/// The pid of the parent process.
 pub(crate) fn parent() -> i32 {
     getppid().map_or(0, Pid::as_raw_pid)
 }

@@ -20,19 +20,20 @@ use crate::{Ended, Event, Exit, Limits, Signal, StartError};
 /// How late a supervisor may be before its caller takes over, in microseconds.
 const LATE: i64 = 200_000;
 
-/// How long the supervisor may take to kill everything once it has announced that: longer than its own limit.
+/// How long the supervisor may take to kill all processes once it has announced this, in microseconds. Longer
+/// than the supervisor's own limit.
 const KILLING: i64 = 6_000_000;
 
-/// How soon to check again whether the supervisor is gone.
+/// How soon to check again whether the supervisor is gone, in microseconds.
 const DEPARTURE: i64 = 1_000;
 
-/// A command that runs, or has run, within its limits.
+/// A running or ended command, with its limits.
 ///
-/// Poll [`Running::next`] all the time: it notices a supervisor that was killed or stopped, and takes the
-/// terminal back. The limits themselves apply without it.
+/// Keep polling [`Running::next`]: it notices a supervisor that was killed or stopped, and takes the terminal
+/// back. The limits themselves apply even without polling.
 ///
-/// Dropping this before [`Event::Ended`] ends everything in the background: the supervisor sends
-/// TERM at once, and KILL after the grace or at the limit.
+/// If you drop this before [`Event::Ended`], all processes are ended in the background: the supervisor sends
+/// TERM at once, and KILL after the grace period or at the limit.
 #[derive(Debug)]
 pub struct Running {
     state: State,
@@ -44,7 +45,7 @@ pub struct Running {
     limits: Limits,
     grace: i64,
     checks: Checks,
-    /// `None` until the supervisor has reported the number.
+    /// `None` until the supervisor has reported the pid.
     command: Option<Pid>,
     not_started: Option<StartError>,
     exited: bool,
@@ -55,23 +56,25 @@ pub struct Running {
 #[derive(Debug)]
 enum State {
     Supervised,
-    /// The supervisor is about to be gone. If it has not reported the end, more has to be done then.
+    /// The supervisor is ending. If it has not reported the end of the command, this process takes over once
+    /// the supervisor is gone.
     Departing(Option<Ended>),
-    /// This process does the supervisor's work.
+    /// The supervisor is gone, and this process ends the remaining processes.
     Cleanup(Cleanup),
     Ended(Ended),
 }
 
-/// What is done if a supervisor still does not act, although it is continued whenever it stops.
+/// What the caller does next if a supervisor does not act. The caller also continues the supervisor whenever
+/// it stops.
 #[derive(Debug, Clone, Copy)]
 enum Checks {
-    /// It is continued at the first limit,
+    /// At the first limit, continue the supervisor.
     AtTerm,
-    /// and at the second;
+    /// At the second limit, continue it again.
     AtKill,
-    /// and then it isn't waited for any longer.
+    /// After that, take over.
     Late,
-    /// It is doing its last task, and has until then.
+    /// The supervisor is killing the remaining processes, and has until this time.
     Killing(i64),
 }
 
@@ -101,8 +104,8 @@ impl Running {
         })
     }
 
-    /// Waits until the command has started, or until the supervisor is lost: it may have started the command
-    /// before.
+    /// Waits until the command has started or the supervisor is lost. A lost supervisor may have started the
+    /// command.
     pub(crate) async fn started(&mut self) -> Result<(), StartError> {
         while self.command.is_none() && matches!(self.state, State::Supervised) {
             self.supervised().await.map_err(StartError::Supervisor)?;
@@ -113,19 +116,19 @@ impl Running {
         Ok(())
     }
 
-    /// The command's process id; `None` if its supervisor was lost before it reported the number.
+    /// The command's process id; `None` if the supervisor was lost before it reported the pid.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         Some(self.command?.as_raw_pid().unsigned_abs())
     }
 
-    /// Sets new limits, earlier or later ones. If the processes have already been asked to end, later limits
-    /// don't give them more time. Doesn't wait.
+    /// Sets new limits, which may be earlier or later. Later limits do not give more time to processes that
+    /// have already been asked to end. Does not wait.
     pub fn limits(&mut self, limits: Limits) {
         self.change(limits, &Order::Limits(limits));
     }
 
-    /// Ends everything: TERM at once, KILL at `limits.kill_at`. Doesn't wait.
+    /// Ends all processes: TERM at once, KILL at `limits.kill_at`. Does not wait.
     pub fn end(&mut self, limits: Limits) {
         self.change(limits, &Order::End(limits));
     }
@@ -142,38 +145,39 @@ impl Running {
         }
     }
 
-    /// Passes a signal on to the command's process group. With CONT the command gets the terminal again, if it
-    /// used it and this process has it. Doesn't wait.
+    /// Forwards a signal to the command's process group. With CONT, the command gets the terminal again, if
+    /// it used the terminal and this process has it. Does not wait.
     pub fn signal(&mut self, signal: Signal) {
         self.job.forwards(signal);
         self.channel.send(&Order::Signal(signal));
     }
 
-    /// Stops the command and all its descendants until [`Running::thaw`], and reports [`Event::Frozen`] once
-    /// all are stopped. Doesn't wait.
+    /// Stops the command and all its descendants until [`Running::thaw`]. Reports [`Event::Frozen`] once all
+    /// are stopped. Does not wait.
     ///
     /// This is not a stop of a job: the terminal keeps its owner, and a shell that is part of the command
     /// does not notice. Processes that a user stopped before stay stopped afterwards. Signals that are
-    /// passed on in the meantime arrive when the command continues. The limits still apply: to end the
-    /// command, it is continued first. A command that is already being ended is not stopped.
+    /// forwarded in the meantime arrive when the command continues. The limits still apply: to end the
+    /// command, it is first continued. A command that is already being ended is not stopped.
     ///
     /// # Caveats
     ///
-    /// Processes of another user (`sudo`) continue, and anybody may continue a process that they own.
+    /// Processes of another user (`sudo`) continue, and anyone may continue a process that they own.
     pub fn freeze(&mut self) {
         self.channel.send(&Order::Freeze);
     }
 
-    /// Continues what [`Running::freeze`] stopped. Doesn't wait.
+    /// Continues the processes that [`Running::freeze`] stopped. Does not wait.
     pub fn thaw(&mut self) {
         self.channel.send(&Order::Thaw);
     }
 
-    /// The next event. After [`Event::Ended`] it is returned again. Dropping the future loses nothing.
+    /// The next event. [`Event::Ended`] is returned again by every later call. Dropping the future loses
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// Only if the system refuses a timer or a wait. Everything is then ended, as it is on drop.
+    /// Only if the system refuses a timer or a wait. Then all processes are ended, as on drop.
     pub async fn next(&mut self) -> io::Result<Event> {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -215,14 +219,14 @@ impl Running {
         Ok(())
     }
 
-    /// A limit has passed. The supervisor knows that itself, unless it was stopped.
+    /// Handles a limit that has passed. The supervisor handles it itself, unless it was stopped.
     fn check(&mut self) {
         self.checks = match self.checks {
             Checks::AtTerm => Checks::AtKill,
             Checks::AtKill => Checks::Late,
             Checks::Late | Checks::Killing(_) => {
                 if now() >= self.limits.term_at {
-                    // The process that should have reported it was stopped.
+                    // The supervisor, which should have reported this, was stopped.
                     self.out_of_time();
                 }
                 return self.depart(None);
@@ -274,13 +278,13 @@ impl Running {
         self.events.push_back(Event::Exited(exit));
     }
 
-    /// There is nothing more to wait for from the supervisor.
+    /// Kills the supervisor, because there is nothing more to wait for from it.
     fn depart(&mut self, over: Option<Ended>) {
         self.supervisor.signal(rustix::process::Signal::KILL);
         self.state = State::Departing(over);
     }
 
-    /// Waits until the supervisor is gone: only then this process has adopted everything.
+    /// Waits until the supervisor is gone. Only then has this process adopted all remaining processes.
     async fn departing(&mut self, over: Option<Ended>) -> io::Result<()> {
         if !self.supervisor.has_ended() {
             self.alarm.set(Some(now() + DEPARTURE))?;
@@ -327,13 +331,13 @@ impl Running {
         }
     }
 
-    /// Stops this process if its stopped command requires that, and lets both continue together, as a shell
+    /// Stops this process if its stopped command requires that, so that both continue together, as a shell
     /// expects of a job. Call it at [`Event::Stopped`]. It returns after this process was continued, for
-    /// example by `fg` or `bg`, and then continues the command too, with the terminal if this process has it
-    /// again. True if this process was stopped meanwhile; `announce` is called right before that.
+    /// example by `fg` or `bg`. It then continues the command too, with the terminal if this process has it
+    /// again. Returns true if this process was stopped; `announce` is called right before that.
     ///
-    /// A command that somebody stopped by itself (`kill -STOP`), without the terminal being involved, is left
-    /// as it is. If no shell could continue this process, the command is continued at once.
+    /// If somebody stopped only the command (`kill -STOP`) and the terminal is not involved, the command
+    /// stays stopped. If no shell could continue this process, the command is continued at once.
     ///
     /// The limits apply all the time.
     pub fn suspend(&mut self, announce: impl FnOnce()) -> bool {

@@ -1,16 +1,16 @@
-//! The signals that this process gets on behalf of its command.
+//! The signals that this process receives for its command.
 
 use std::io;
 
 use crate::Signal;
 use crate::listeners::Listeners;
 
-/// The signals that a user sends to this process and means for its command too: INT, TERM, HUP, QUIT, USR1,
-/// USR2, TSTP and CONT.
+/// The signals that a user sends to this process and that are also meant for its command: INT, TERM, HUP,
+/// QUIT, USR1, USR2, TSTP and CONT.
 ///
-/// A signal that this process was started to ignore (for example by `nohup`) stays ignored, for the command
-/// too. After the first `Signals`, none of the others has its default effect on this process any more, even
-/// after this is dropped.
+/// A signal that this process ignored when it was started (for example because of `nohup`) stays ignored,
+/// also for the command. Once a `Signals` was created, none of the other signals has its default effect on
+/// this process any more, even after it is dropped.
 #[derive(Debug)]
 pub struct Signals(Listeners);
 
@@ -25,22 +25,22 @@ impl Signals {
         Listeners::new(|signal| ignored.has(signal)).map(Self)
     }
 
-    /// The next signal. Dropping the future loses none.
+    /// The next signal. Dropping the future loses no signal.
     pub async fn next(&mut self) -> Signal {
         self.0.next().await
     }
 }
 
-/// The signals that this process ignored when it was started, such as by `nohup` or `trap '' INT`, until
-/// it listens to them. Its parent wants it, and all processes that it starts, to survive these signals.
+/// The signals that this process ignored when it was started, for example because of `nohup` or `trap ''
+/// INT`. Its parent wants this process, and all processes that it starts, to survive these signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ignored {
-    /// Signal 1 in the lowest bit.
+    /// A bit mask with signal 1 in the lowest bit.
     mask: u64,
 }
 
 impl Ignored {
-    /// The signals that are ignored now.
+    /// The signals that are ignored now. Call it before this process listens to any of them.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl Ignored {
         Some(Self { mask })
     }
 
-    /// Whether `signal` is one of them.
+    /// Whether `signal` is ignored.
     #[must_use]
     pub fn has(self, Signal(number): Signal) -> bool {
         self.mask & (1 << (number - 1)) != 0

@@ -1,4 +1,4 @@
-//! How a caller starts a command.
+//! Starts a command from the caller.
 
 use crate::linux::job::Job;
 use crate::linux::message::{Order, Start};
@@ -8,11 +8,11 @@ use crate::linux::supervisor::Supervisor;
 use crate::tty::Tty;
 use crate::{Command, Limits, StartError, Terminal};
 
-/// Whether commands can be run here. Check this before anything is locked for one.
+/// Checks whether commands can be run here. Call it before you lock anything for a command.
 ///
 /// # Errors
 ///
-/// [`StartError::NoProc`]: the processes of a command could not be found.
+/// [`StartError::NoProc`] if the processes of a command could not be found.
 pub fn check() -> Result<(), StartError> {
     check_proc().map_err(StartError::NoProc)
 }
@@ -22,14 +22,15 @@ impl Command {
     ///
     /// # Caveats
     ///
-    /// Dropping the future leaves nothing behind: if the command was started already, its supervisor ends
-    /// it, as it does when [`Running`] is dropped.
+    /// Dropping the future leaves no processes behind. If the command was already started, its supervisor
+    /// ends it, as when [`Running`] is dropped.
     ///
     /// # Errors
     ///
-    /// [`StartError`] says what failed; nothing of the command runs then. A command that does not exist or
-    /// can't be executed is not an error here: the command then has the exit code 127 or 126. Neither is a
-    /// supervisor that ends at once: it may have started the command, and [`Running`] ends what it left.
+    /// [`StartError`] says what failed. In that case, no process of the command runs. A command that does not
+    /// exist or can't be executed is no error here: it has the exit code 127 or 126. A supervisor that ends
+    /// at once is no error either: it may have started the command, and [`Running`] ends the remaining
+    /// processes.
     pub async fn start(self, limits: Limits) -> Result<Running, StartError> {
         if self.argv.is_empty() {
             return Err(StartError::NoCommand);

@@ -26,17 +26,19 @@ use crate::{Ended, Exit, Signal};
 /// The hidden first argument that makes a process a supervisor.
 pub(crate) const ARGUMENT: &str = "__supervise";
 
-/// Its process name, so that a `kill` by the caller's name doesn't hit both.
+/// The process name of the supervisor. It differs from the caller's, so that `killall` with the caller's name
+/// does not hit both.
 pub(crate) const NAME: &str = "supervisor";
 
-/// How many children are reaped before the limits are checked again: a command that forks without end must not
+/// How many children are reaped before the limits are checked again. A command that forks endlessly must not
 /// keep the supervisor from ending it.
 const REAPED_AT_ONCE: usize = 1_000;
 
-/// Runs the supervisor until nothing is left of the command.
+/// Runs the supervisor until no process of the command is left.
 pub(crate) fn supervise() -> io::Result<()> {
     rustix::thread::set_name(&std::ffi::CString::new(NAME)?)?;
-    // Requests to end the command go to the caller. The command gets an empty mask again.
+    // Requests to end the command go to the caller, so the supervisor blocks all signals. The command gets an
+    // empty mask again.
     let mut blocked = SigSet::all();
     blocked.remove(Number::SIGCHLD);
     blocked.thread_set_mask()?;
@@ -56,7 +58,8 @@ pub(crate) fn supervise() -> io::Result<()> {
 }
 
 async fn run(mut channel: Channel, order: Start, stdin: OwnedFd) -> io::Result<()> {
-    // If the caller's own parent ignored SIGCHLD, children would vanish with their exit codes.
+    // Listens to SIGCHLD. If the parent of the caller ignored it, children would be reaped automatically and
+    // their exit codes lost.
     let mut children = signal(SignalKind::child())?;
     let mut alarm = Alarm::new()?;
     let mut plan = Plan::new(order.limits, order.grace);
@@ -116,15 +119,15 @@ fn start(order: &Start, stdin: OwnedFd) -> io::Result<Pid> {
 struct Supervisor {
     channel: Channel,
     plan: Plan,
-    /// `None` once it was reaped: then its number, and its group's, may belong to others.
+    /// `None` once the command was reaped. Its pid and group number may then belong to other processes.
     command: Option<Pid>,
     processes: CommandProcesses,
-    /// Everything is to be stopped.
+    /// Set while all processes are to be stopped.
     freeze: Option<Freeze>,
 }
 
 impl Supervisor {
-    /// Does what is due now, and reports when all is done.
+    /// Does what is due now. Returns the result when all processes have ended.
     fn turn(&mut self) -> io::Result<Option<Ended>> {
         while let Some(order) = self.channel.received() {
             self.handle_order(&order);
@@ -148,7 +151,7 @@ impl Supervisor {
         }
         match due {
             Some(Due::Ask) => {
-                // A process that is asked to end must run for that.
+                // A process must run to handle TERM.
                 self.freeze = None;
                 self.processes.ask();
             }
@@ -219,13 +222,13 @@ impl Supervisor {
         if let Some(group) = self.command
             && let Ok(number) = Number::try_from(number)
         {
-            // It has ended or belongs to somebody else: there is nothing to forward to.
+            // The group has ended or belongs to another user, so there is nothing to forward to.
             let _result = killpg(nix::unistd::Pid::from_raw(group.as_raw_pid()), number);
         }
     }
 
-    /// Records what happened to the children. True once there are none: this process adopts every orphan, so no
-    /// descendant is left either.
+    /// Records what happened to the children. Returns true once there are none. This process adopts every
+    /// orphan, so then no descendant is left either.
     fn reap(&mut self) -> io::Result<bool> {
         let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
         for _ in 0..REAPED_AT_ONCE {
@@ -243,7 +246,7 @@ impl Supervisor {
     fn command_is(&mut self, status: WaitStatus) {
         if status.stopped() {
             let signal = Signal(status.stopping_signal().unwrap_or_default());
-            // This stop was caused by the supervisor itself.
+            // The supervisor itself caused this stop.
             if !(self.freeze.is_some() && signal == Signal::STOP) {
                 self.channel.send(&SupervisorReport::Stopped(signal));
             }
@@ -256,7 +259,7 @@ impl Supervisor {
         }
     }
 
-    /// The command has ended, other processes have not.
+    /// Handles processes that still run after the command has ended.
     fn left(&mut self) -> io::Result<()> {
         if self.plan.left(now()) {
             let seen = self.processes.members()?.len();

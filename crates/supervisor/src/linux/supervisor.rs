@@ -1,4 +1,4 @@
-//! The supervisor of a command, as the process that starts it sees it.
+//! The supervisor of a command, as seen by the process that starts it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,12 +17,12 @@ use crate::linux::channel::{Channel, send_file};
 use crate::linux::supervise;
 use crate::{Command, StartError};
 
-/// This process's supervisor: 0 if there is none, −1 while it is being started.
+/// The pid of this process's supervisor: 0 if there is none, −1 while it is being started.
 static SUPERVISOR: AtomicI32 = AtomicI32::new(0);
 
-/// A child of this process, one at a time.
+/// The supervisor, a child of this process. There is only one at a time.
 ///
-/// Dropping it waits for nothing: the end of the channel ends it.
+/// Dropping this does not wait. The supervisor ends because the channel is closed.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     pid: Option<Pid>,
@@ -63,13 +63,14 @@ impl Supervisor {
 
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(pid) = self.pid {
-            // It has ended and was not waited for yet, so the number is still its own.
+            // The signal fails if the supervisor has ended. It was not waited for yet, so the pid is still
+            // its own.
             let _result = kill_process(pid, signal);
         }
     }
 
-    /// Continues it if somebody has stopped it: a stopped supervisor could not report what happened to its
-    /// command, however long the limits are extended.
+    /// Continues the supervisor if somebody has stopped it. A stopped supervisor could not report what
+    /// happened to its command, even if the limits are extended.
     pub(crate) fn keep_going(&self) {
         let stops = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         if let Some(pid) = self.pid
@@ -79,7 +80,7 @@ impl Supervisor {
         }
     }
 
-    /// Whether it has ended. From then on its number may belong to another process.
+    /// Whether it has ended. From then on, its pid may belong to another process.
     pub(crate) fn has_ended(&mut self) -> bool {
         if let Some(pid) = self.pid
             && !matches!(
@@ -93,7 +94,7 @@ impl Supervisor {
         self.pid.is_none()
     }
 
-    /// Whether this process waits for that child itself.
+    /// Whether `pid` is the supervisor, for which this process waits separately.
     pub(crate) fn is(pid: i32) -> bool {
         SUPERVISOR.load(Ordering::Acquire) == pid
     }

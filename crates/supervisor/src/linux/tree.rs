@@ -1,13 +1,13 @@
-//! Ends a helper of this process at once, with its descendants.
+//! Kills a helper of this process at once, with its descendants.
 
 use crate::linux::process::{Process, Table};
 use crate::tree::stop_and_kill;
 
-/// Kills `child`, a process that this one started and has not waited for, and all its descendants that still
-/// have a parent in the tree. It doesn't wait for their end.
+/// Kills `child` and all its descendants that still have a parent in the tree. This process must have started
+/// `child` and not waited for it yet. Does not wait for their end.
 ///
-/// It is for helpers that share this process's group, because they may need its terminal. Processes of another
-/// user (`sudo`) and daemons that have left the tree are not touched.
+/// It is for helpers that share this process's group, because they may need its terminal. Processes of
+/// another user (`sudo`) and daemons that have left the tree are not killed.
 pub fn kill_tree(child: u32) {
     let Ok(child) = i32::try_from(child) else {
         return;
@@ -19,7 +19,7 @@ pub fn kill_tree(child: u32) {
         Ok(root.into_iter().chain(below).collect())
     };
     let send = |process: &Process, signal| {
-        // It may have ended, or belong to another user.
+        // The process may have ended, or belong to another user.
         let _sent = process.send(&[signal]);
     };
     stop_and_kill(list, |process| process.id, send);

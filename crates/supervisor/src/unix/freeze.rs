@@ -1,4 +1,4 @@
-//! Stops a command for a while, and continues it as it was.
+//! Stops a command for a while, and then continues it as it was before.
 
 use rustix::process::Signal as Number;
 
@@ -6,26 +6,27 @@ use crate::Signal;
 use crate::deferred_signals::DeferredSignals;
 use crate::unix::ps::{Process, Sent};
 
-/// For this many lists, no process is stopped whose parent still runs. A parent that waits in vfork stops only after its
-/// child has become another program, which a stopped child never does. One that has not stopped by then hangs in the
-/// kernel, and its children don't wait for it.
+/// For this many lists, a process is not stopped while its parent still runs. A parent that waits in vfork
+/// stops only after its child has executed another program, and a stopped child never does. A parent that has
+/// not stopped by then hangs in the kernel, so its children are stopped anyway.
 const PATIENT_LISTS: u32 = 12;
 
 /// Processes that are to be stopped.
 #[derive(Debug, Default)]
 pub(crate) struct Freeze {
-    /// The processes that this stopped, parents first. Those that a user stopped stay as they are.
+    /// The processes that were stopped here, parents first. Processes that a user stopped are not included
+    /// and stay stopped.
     stopped: Vec<Process>,
     lists: u32,
     deferred: DeferredSignals,
     complete: bool,
-    /// The group was stopped, because its processes could not be listed.
+    /// The whole group was stopped, because its processes could not be listed.
     group: bool,
 }
 
 impl Freeze {
-    /// Stops the running ones of `members`, parents before their children. True the first time that all that can be
-    /// stopped are stopped.
+    /// Stops the running processes among `members`, parents before their children. Returns true the first
+    /// time that all processes that can be stopped are stopped.
     pub(crate) fn stop(&mut self, members: &[Process]) -> bool {
         self.lists += 1;
         let is_running = |pid| {
@@ -48,7 +49,8 @@ impl Freeze {
         running == 0 && !std::mem::replace(&mut self.complete, true)
     }
 
-    /// The processes could not be listed: the group is stopped instead. True the first time.
+    /// Records that the whole group is stopped instead, because its processes could not be listed. Returns
+    /// true the first time.
     pub(crate) fn stop_group(&mut self) -> bool {
         self.group = true;
         !std::mem::replace(&mut self.complete, true)
@@ -59,18 +61,18 @@ impl Freeze {
         self.group
     }
 
-    /// Whether every process was stopped.
+    /// Whether all processes that can be stopped were stopped.
     pub(crate) fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Whether `signal` is kept until the command continues.
+    /// Keeps `signal` until the command continues, if it must be kept. Returns whether it was kept.
     pub(crate) fn holds_back(&mut self, signal: Signal) -> bool {
         self.deferred.keeps(signal)
     }
 
-    /// Continues all processes that this stopped, children before their parents. Returns the signals that were
-    /// held back.
+    /// Continues the processes that were stopped here, children before their parents. Returns the kept
+    /// signals.
     pub(crate) fn thaw(self) -> Vec<Signal> {
         for process in self.stopped.iter().rev() {
             process.send(&[Number::CONT]);

@@ -1,4 +1,4 @@
-//! Whether SIGHUP was ignored when this process started, as by `nohup`.
+//! Whether SIGHUP was ignored when this process started, for example because of `nohup`.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -6,33 +6,33 @@ use std::sync::LazyLock;
 
 use crate::Signal;
 
-/// A shell that sends itself SIGHUP, and exits with 0 if it ignores it.
+/// A shell that sends itself SIGHUP. It exits with 0 if it ignores SIGHUP.
 const PROBE: [&str; 3] = ["/bin/sh", "-c", "kill -HUP $$"];
 
-/// Children inherit that a signal is ignored, but no handler.
+/// Children inherit ignored signals but no handlers, so a child shows whether SIGHUP is ignored.
 static IGNORES_SIGHUP: LazyLock<bool> = LazyLock::new(|| succeeds(&PROBE));
 
-/// The signals that this process was started to ignore, as far as this system shows them: at most HUP. Its parent wants
-/// it, and all processes that it starts, to survive them.
+/// The signals that this process ignored when it was started, as far as this system shows them. This is at
+/// most HUP. Its parent wants this process, and all processes that it starts, to survive them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ignored {
     hangup: bool,
 }
 
 impl Ignored {
-    /// Those of this process. The first call must be before there is a handler for HUP. It starts a process, and waits
-    /// for it.
+    /// The ignored signals of this process. The first call must be made before a handler for HUP is
+    /// installed. It starts a process, and waits for it.
     ///
     /// # Errors
     ///
-    /// None on this system. If it can't be found out, the signal counts as not ignored.
+    /// None on this system. If it can't be determined, the signal counts as not ignored.
     pub fn now() -> io::Result<Self> {
         Ok(Self {
             hangup: *IGNORES_SIGHUP,
         })
     }
 
-    /// Whether `signal` is one of them.
+    /// Whether `signal` is ignored.
     #[must_use]
     pub fn has(self, signal: Signal) -> bool {
         self.hangup && signal == Signal::HUP
@@ -57,7 +57,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_ignored_signal_is_inherited() {
-        // The children of a process that catches it have its default, even if this one was started to ignore it.
+        // If a process catches a signal, its children have the default, even if the process ignored the
+        // signal when it was started.
         let _caught = signal(SignalKind::hangup()).expect("a handler");
         let [shell, option, script] = PROBE;
         let ignoring = format!("trap '' HUP; {shell} {option} '{script}'; exit $?");

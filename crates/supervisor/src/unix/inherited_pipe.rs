@@ -7,18 +7,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd, read};
 
-/// The lowest file descriptor for the write end: scripts use small descriptors themselves.
+/// The lowest file descriptor for the write end, because scripts use small descriptors themselves.
 const LOWEST: i32 = 100;
 
-/// The reading end of a pipe, whose other end the command and everything that it starts have open, unless they close
-/// it.
+/// The read end of a pipe. The command and all processes that it starts have the write end open, unless they
+/// close it.
 #[derive(Debug)]
 pub(crate) struct InheritedPipe(PipeReader);
 
-/// Locked while a command starts: a second one would inherit this write end too.
+/// Locked while a command starts. Otherwise a second command would inherit this write end too.
 static STARTING: Mutex<()> = Mutex::new(());
 
-/// The write end, for the processes that are started while it exists.
+/// The write end. Processes that are started while it exists inherit it.
 pub(crate) struct WriteEnd {
     _writer: OwnedFd,
     _starting: MutexGuard<'static, ()>,
@@ -29,7 +29,7 @@ impl InheritedPipe {
         let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let (reader, writer) = pipe()?;
         fcntl_setfl(&reader, OFlags::NONBLOCK)?;
-        // If the limit on open files is too low, any descriptor will do.
+        // If the limit on open files is too low, any descriptor is used.
         let writer = fcntl_dupfd_cloexec(&writer, LOWEST).unwrap_or_else(|_| writer.into());
         fcntl_setfd(&writer, FdFlags::empty())?;
         let write_end = WriteEnd {
@@ -39,7 +39,7 @@ impl InheritedPipe {
         Ok((Self(reader), write_end))
     }
 
-    /// Whether some process still has the other end.
+    /// Whether a process still has the write end open.
     pub(crate) fn has_writer(&self) -> bool {
         matches!(read(&self.0, &mut [0; 64]), Err(Errno::AGAIN) | Ok(1..))
     }

@@ -7,10 +7,11 @@ use rustix::process::{Pid, getpgrp, getpid, getsid};
 
 use crate::unix::ps::{Process, processes};
 
-/// How long [`Job::own_is_controlled`] waits for the list of processes: meanwhile nothing applies the limits.
+/// How long [`Job::own_is_controlled`] waits for the list of processes. The limits are not applied during
+/// this time.
 const SHORT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// How long [`Job::own_is_alone`] waits for it, before the command starts.
+/// How long [`Job::own_is_alone`] waits for the list of processes. It is called before the command starts.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -42,15 +43,15 @@ impl Job {
         self.processes.iter().filter(in_group)
     }
 
-    /// Whether it contains only this process and what it started itself: no pipeline, no script.
+    /// Whether the job contains only this process and its children, so it is no pipeline or script.
     fn is_alone(&self) -> bool {
         let own = getpid().as_raw_pid();
         self.members()
             .all(|member| member.id.pid == own || member.parent == own)
     }
 
-    /// Whether somebody, a shell, could continue it after a stop: some parent is in the same session and another
-    /// group.
+    /// Whether a shell could continue the job after a stop. This is true if the parent of a member is in the
+    /// same session but in another group.
     fn is_controlled(&self) -> bool {
         let session = getsid(None).ok();
         let parents = self.members().filter_map(|member| {

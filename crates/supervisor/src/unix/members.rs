@@ -7,9 +7,9 @@ use crate::unix::ps::{Identity, Process, add_descendants};
 /// The processes of a command, as far as they can be found.
 #[derive(Debug)]
 pub(crate) struct Members {
-    /// `None` once the command has ended and its group was empty: then the number may become that of another group.
+    /// `None` once the command has ended and its group was empty. Another group may then get the same number.
     group: Option<i32>,
-    /// Those found so far. They stay members if their parents end.
+    /// The processes found so far. They stay members even if their parents end.
     known: HashSet<Identity>,
 }
 
@@ -21,7 +21,7 @@ impl Members {
         }
     }
 
-    /// Whether signals for the group are sent to the command.
+    /// Whether signals for the group still reach the command.
     pub(crate) fn has_group(&self) -> bool {
         self.group.is_some()
     }
@@ -31,8 +31,8 @@ impl Members {
         self.group == Some(process.group)
     }
 
-    /// The living ones, parents before their children: those in the group, those found before, and all their
-    /// descendants. `exited` says whether the command was waited for before they were listed.
+    /// The living members, parents before their children: the processes in the group, those found before, and
+    /// all their descendants. `exited`: the command had been waited for before the processes were listed.
     pub(crate) fn among(&mut self, processes: &[Process], exited: bool) -> Vec<Process> {
         let is_root =
             |process: &&Process| self.is_in_group(process) || self.known.contains(&process.id);

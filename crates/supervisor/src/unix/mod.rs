@@ -1,7 +1,7 @@
 //! macOS and other Unix systems: the command is a process group, and this process enforces its limits.
 //!
-//! Without a sub-reaper and `/proc`, only the group, and the descendants that `ps` shows, can be ended. A process that
-//! has left the group, and whose parent has ended, is not found: see [`crate::Event::LeftGroup`].
+//! Without a sub-reaper and `/proc`, only the group and the descendants that `ps` shows can be ended. A
+//! process that has left the group and whose parent has ended is not found: see [`crate::Event::LeftGroup`].
 
 mod freeze;
 mod ignored;

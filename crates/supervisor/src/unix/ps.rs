@@ -1,4 +1,4 @@
-//! Processes as `ps` shows them.
+//! Processes as shown by `ps`.
 
 use std::collections::HashSet;
 use std::os::unix::process::CommandExt as _;
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 const PS: &str = "/bin/ps";
 
-/// One process at one moment.
+/// The state of one process at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) id: Identity,
@@ -25,7 +25,7 @@ pub(crate) struct Process {
     pub(crate) stopped: bool,
 }
 
-/// Distinguishes a process from a later one with the same number.
+/// Distinguishes a process from a later process with the same pid.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     pub(crate) pid: i32,
@@ -40,7 +40,7 @@ pub(crate) enum Sent {
     Refused,
 }
 
-/// All processes, at nearly one moment. Waits at most until `timeout`, because `ps` may hang.
+/// All processes, at almost the same moment. Waits at most for `timeout`, because `ps` may hang.
 pub(crate) fn processes(timeout: Duration) -> io::Result<Vec<Process>> {
     let (sender, receiver) = mpsc::channel();
     thread::Builder::new().spawn(move || sender.send(list()))?;
@@ -48,8 +48,8 @@ pub(crate) fn processes(timeout: Duration) -> io::Result<Vec<Process>> {
     listed.map_err(|_| io::ErrorKind::TimedOut)?
 }
 
-/// The same without waiting. It is listed by a thread that nothing waits for. The channel is closed if there is no
-/// thread.
+/// As [`processes`], but without waiting. A separate thread lists the processes, and nothing waits for it.
+/// The channel is closed if the thread can't be started.
 pub(crate) fn scan() -> oneshot::Receiver<io::Result<Vec<Process>>> {
     let (sender, receiver) = oneshot::channel();
     let _started = thread::Builder::new().spawn(move || sender.send(list()));
@@ -63,13 +63,13 @@ fn list() -> io::Result<Vec<Process>> {
         .args(columns.into_iter().flat_map(|column| ["-o", column]))
         .stdin(Stdio::null())
         .stderr(Stdio::null())
-        // Ctrl-C and Ctrl-Z are not meant for it.
+        // `ps` must not receive Ctrl-C and Ctrl-Z.
         .process_group(0)
         .output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let processes: Vec<Process> = text.lines().filter_map(Process::parse).collect();
     let own = getpid().as_raw_pid();
-    // A list that is cut short must not be taken for a whole one.
+    // A truncated list must not be treated as a complete one.
     match output.status.success() && processes.iter().any(|process| process.id.pid == own) {
         true => Ok(processes),
         false => Err(io::Error::other(format!("{PS} did not list the processes"))),

@@ -24,33 +24,36 @@ use crate::{Ended, Event, Exit, Limits, Signal};
 const FIRST_PAUSE: i64 = 10_000;
 const LONGEST_PAUSE: i64 = 200_000;
 
-/// How long killed processes may take to disappear. Only those that hang in the kernel take so long.
+/// How long killed processes may take to disappear, in microseconds. Only processes that hang in the kernel
+/// take this long.
 const SETTLE: i64 = 5_000_000;
 
-/// How long to wait until the inherited pipe closes if no process is found. A child that was started at the same moment
-/// may have inherited it.
+/// How long to wait until the inherited pipe closes if no process is found, in microseconds. A child that
+/// this process started at the same moment may have inherited it.
 const PIPE_SETTLE: i64 = 1_000_000;
 
-/// How long a list of the processes may take.
+/// How long listing the processes may take, in microseconds.
 const SCAN_TIMEOUT: i64 = 2_000_000;
 
-/// How long TERM or KILL for the group waits for such a list. A process whose parent the signal ends could not be found
-/// afterwards. Before KILL, the group is stopped meanwhile.
+/// How long TERM or KILL for the group waits for a list of the processes, in microseconds. A process whose
+/// parent is ended by the signal could not be found afterwards. Before KILL, the group is stopped during this
+/// time.
 const PATIENCE: i64 = 200_000;
 
-/// How long before a limit the processes are listed. Those found then are known, even if their parents end before the
-/// limit, or if the system is too slow to list them at the limit.
+/// How long before a limit the processes are listed, in microseconds. Processes found then are known, even if
+/// their parents end before the limit, or the system is too slow to list them at the limit.
 const AHEAD: i64 = 2_000_000;
 
-/// How long to sleep at most: the runtime's clock stands still while the machine sleeps, and the limits don't.
+/// The maximum sleep, in microseconds. While the machine sleeps, the runtime's clock stands still, but the
+/// limits do not.
 const LONGEST_SLEEP: i64 = 200_000;
 
-/// A command that runs, or has run, within its limits.
+/// A running or ended command, with its limits.
 ///
-/// Poll [`Running::next`] all the time: it applies the limits. No other process does: if this one is killed or
-/// stopped, nothing ends the command.
+/// Keep polling [`Running::next`], because it applies the limits. No other process does: if this process is
+/// killed or stopped, nothing ends the command.
 ///
-/// Dropping this before [`Event::Ended`] kills the process group of the command.
+/// If you drop this before [`Event::Ended`], the process group of the command is killed.
 #[derive(Debug)]
 pub struct Running {
     state: State,
@@ -93,7 +96,7 @@ impl Running {
         }
     }
 
-    /// A command that was not run.
+    /// The state of a command that was not run.
     pub(crate) fn not_run(exit: Exit) -> Self {
         Self {
             state: State::Ended(Ended::default()),
@@ -108,7 +111,7 @@ impl Running {
         }
     }
 
-    /// The command's process id; `None` if everything has ended.
+    /// The command's process id; `None` if all processes have ended.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         match &self.state {
@@ -117,39 +120,40 @@ impl Running {
         }
     }
 
-    /// Sets new limits, earlier or later ones. If the processes have already been asked to end, later limits
-    /// don't give them more time. Doesn't wait.
+    /// Sets new limits, which may be earlier or later. Later limits do not give more time to processes that
+    /// have already been asked to end. Does not wait.
     pub fn limits(&mut self, limits: Limits) {
         if let Some(group) = self.group() {
             group.plan.limits(limits);
         }
     }
 
-    /// Ends everything: TERM at once, KILL at `limits.kill_at`. Doesn't wait.
+    /// Ends all processes: TERM at once, KILL at `limits.kill_at`. Does not wait.
     pub fn end(&mut self, limits: Limits) {
         if let Some(group) = self.group() {
             group.plan.end(limits);
         }
     }
 
-    /// Passes a signal on to the command's process group. With CONT the command gets the terminal again, if it
-    /// used it and this process has it. Doesn't wait.
+    /// Forwards a signal to the command's process group. With CONT, the command gets the terminal again, if
+    /// it used the terminal and this process has it. Does not wait.
     pub fn signal(&mut self, signal: Signal) {
         if let Some(group) = self.group() {
             group.pass_on(signal);
         }
     }
 
-    /// Stops the command and all its descendants until [`Running::thaw`], and reports [`Event::Frozen`] once
-    /// all are stopped. Doesn't wait.
+    /// Stops the command and all its descendants until [`Running::thaw`]. Reports [`Event::Frozen`] once all
+    /// are stopped. Does not wait.
     ///
-    /// This is not a stop of a job: the terminal keeps its owner. Processes that a user stopped before stay stopped
-    /// afterwards. Signals that are passed on in the meantime arrive when the command continues. The limits still
-    /// apply: to end the command, it is continued first. A command that is already being ended is not stopped.
+    /// This is not a stop of a job: the terminal keeps its owner. Processes that a user stopped before stay
+    /// stopped afterwards. Signals that are forwarded in the meantime arrive when the command continues. The
+    /// limits still apply: to end the command, it is first continued. A command that is already being ended
+    /// is not stopped.
     ///
     /// # Caveats
     ///
-    /// Processes of another user (`sudo`) continue, and anybody may continue a process that they own.
+    /// Processes of another user (`sudo`) continue, and anyone may continue a process that they own.
     pub fn freeze(&mut self) {
         if let Some(group) = self.group()
             && group.freeze.is_none()
@@ -160,7 +164,7 @@ impl Running {
         }
     }
 
-    /// Continues what [`Running::freeze`] stopped. Doesn't wait.
+    /// Continues the processes that [`Running::freeze`] stopped. Does not wait.
     pub fn thaw(&mut self) {
         let Some(group) = self.group() else { return };
         let Some(freeze) = group.freeze.take() else {
@@ -179,13 +183,13 @@ impl Running {
         }
     }
 
-    /// Stops this process if its stopped command requires that, and lets both continue together, as a shell
+    /// Stops this process if its stopped command requires that, so that both continue together, as a shell
     /// expects of a job. Call it at [`Event::Stopped`]. It returns after this process was continued, for
-    /// example by `fg` or `bg`, and then continues the command too, with the terminal if this process has it
-    /// again. True if this process was stopped meanwhile; `announce` is called right before that.
+    /// example by `fg` or `bg`. It then continues the command too, with the terminal if this process has it
+    /// again. Returns true if this process was stopped; `announce` is called right before that.
     ///
-    /// A command that somebody stopped by itself (`kill -STOP`), without the terminal being involved, is left
-    /// as it is. If no shell could continue this process, the command is continued at once.
+    /// If somebody stopped only the command (`kill -STOP`) and the terminal is not involved, the command
+    /// stays stopped. If no shell could continue this process, the command is continued at once.
     ///
     /// # Caveats
     ///
@@ -201,7 +205,8 @@ impl Running {
         suspended
     }
 
-    /// The next event. After [`Event::Ended`] it is returned again. Dropping the future loses nothing.
+    /// The next event. [`Event::Ended`] is returned again by every later call. Dropping the future loses
+    /// nothing.
     ///
     /// # Errors
     ///
@@ -226,10 +231,10 @@ impl Running {
     }
 }
 
-/// The process group of a command, and what descends from it.
+/// The process group of a command, and its descendants.
 #[derive(Debug)]
 struct Group {
-    /// The process id of the command, and the number of its group.
+    /// The process id of the command, which is also the number of its group.
     id: Pid,
     plan: Plan,
     job: JobControl,
@@ -237,31 +242,31 @@ struct Group {
     /// When to report an open pipe although no process is found.
     open_until: Option<i64>,
     children: tokio::signal::unix::Signal,
-    /// The command was waited for. Its group keeps the number as long as there is a process in it.
+    /// The command was waited for. Its group keeps the number for as long as it contains a process.
     exited: bool,
     members: Members,
-    /// What must be sent to the members.
+    /// Signals that must be sent to the members.
     pending: Option<Pending>,
     /// When to stop waiting for killed processes.
     give_up_at: Option<i64>,
     freeze: Option<Freeze>,
     scan: Option<oneshot::Receiver<io::Result<Vec<Process>>>>,
-    /// When to stop waiting for it.
+    /// When to stop waiting for the scan.
     scan_until: i64,
     next_scan_at: i64,
     pause: i64,
 }
 
-/// Signals for the members, which are sent once the processes are listed.
+/// Signals for the members. They are sent once the processes are listed.
 #[derive(Debug)]
 struct Pending {
     signals: &'static [Number],
-    /// When the group gets them in any case; `None`: it has got them.
+    /// When to send them to the group even without a list; `None` if the group has received them.
     group_at: Option<i64>,
 }
 
 impl Group {
-    /// Does what is due now.
+    /// Does what is due now. Returns the result when all processes have ended.
     fn apply_due(&mut self, events: &mut VecDeque<Event>) -> io::Result<Option<Ended>> {
         self.reap(events)?;
         let now = now();
@@ -279,7 +284,7 @@ impl Group {
                 Due::Ask => &[Number::TERM, Number::CONT],
                 Due::Kill => {
                     self.give_up_at = Some(now.saturating_add(SETTLE));
-                    // From now on it does nothing more, and its children can still be found.
+                    // A stopped command does nothing more, and its children can still be found.
                     self.send(Number::STOP);
                     &[Number::KILL]
                 }
@@ -313,19 +318,19 @@ impl Group {
         Ok(None)
     }
 
-    /// Whether it must be known which processes there are.
+    /// Whether the processes must be listed.
     fn needs_scan(&self) -> bool {
         let must_stop = self.freeze.as_ref().is_some_and(|it| !it.is_complete());
         let is_close = self.ahead_at().is_some_and(|at| now() >= at);
         self.exited || self.pending.is_some() || self.plan.killing() || must_stop || is_close
     }
 
-    /// From when on the processes are listed because a limit is close.
+    /// When to start listing the processes because a limit is close.
     fn ahead_at(&self) -> Option<i64> {
         Some(self.plan.next()?.saturating_sub(AHEAD))
     }
 
-    /// Lists the processes as they are from now on.
+    /// Starts a new list of the processes at once, and discards a running one.
     fn scan_soon(&mut self) {
         self.scan = None;
         self.next_scan_at = i64::MIN;
@@ -365,7 +370,7 @@ impl Group {
         }
     }
 
-    /// Handles a new list of the processes: kills the members, sends them TERM, or stops them.
+    /// Handles a new list of the processes: kills the members, sends them the pending signals, or stops them.
     fn scanned(
         &mut self,
         processes: io::Result<Vec<Process>>,
@@ -408,7 +413,7 @@ impl Group {
         None
     }
 
-    /// Kills all that are left, and returns the result once none is left, or none that can be killed.
+    /// Kills the remaining members. Returns the result once no process is left, or none that can be killed.
     fn kill(&mut self, members: &[Process], events: &mut VecDeque<Event>) -> Option<Ended> {
         let sent = members.iter().map(|process| process.send(&[Number::KILL]));
         let refused = sent.filter(|sent| *sent == Sent::Refused).count();
@@ -422,7 +427,7 @@ impl Group {
         (refused == members.len()).then(|| Self::over(refused))
     }
 
-    /// The processes could not be listed. The group can be tested without a list.
+    /// Handles a list that failed. The group can be tested without a list.
     fn scan_failed(&mut self, events: &mut VecDeque<Event>) -> Option<Ended> {
         if let Some(pending) = self.pending.take()
             && pending.group_at.is_some()
@@ -452,7 +457,7 @@ impl Group {
         None
     }
 
-    /// The result, if `left` are still there.
+    /// The result, if `left` processes still run.
     fn over(left: usize) -> Ended {
         Ended {
             killed: 0,
@@ -460,7 +465,8 @@ impl Group {
         }
     }
 
-    /// The result when no process is found: at once if nothing has the pipe open, otherwise after [`PIPE_SETTLE`].
+    /// The result if no process is found. It is returned at once if no process has the pipe open, otherwise
+    /// after [`PIPE_SETTLE`].
     fn none_left(&mut self, events: &mut VecDeque<Event>) -> Option<Ended> {
         if !self.pipe.has_writer() {
             return Some(Self::over(0));
@@ -500,7 +506,7 @@ impl Group {
     }
 
     fn stopped(&mut self, signal: Signal, events: &mut VecDeque<Event>) {
-        // Such a stop was not caused by the user.
+        // This process caused this stop, not the user.
         if (self.freeze.is_some() || self.plan.killing()) && signal == Signal::STOP {
             return;
         }
@@ -514,7 +520,7 @@ impl Group {
     fn pass_on(&mut self, signal: Signal) {
         self.job.forwards(signal);
         let freeze = self.freeze.as_mut();
-        // What is being killed must not continue.
+        // A command that is being killed must not continue.
         let is_over = self.exited || self.plan.killing();
         if is_over || freeze.is_some_and(|freeze| freeze.holds_back(signal)) {
             return;
@@ -524,7 +530,7 @@ impl Group {
         }
     }
 
-    /// Whether the limits have passed, so that the command must not be continued before it is asked to end.
+    /// Whether a limit has passed. The command must then not be continued before it is asked to end.
     fn is_late(&self) -> bool {
         self.plan.next().is_some_and(|at| now() >= at)
     }
@@ -537,7 +543,7 @@ impl Group {
 
     fn send(&self, signal: Number) {
         if self.members.has_group() {
-            // It has ended, or belongs to another user: the next scan shows it.
+            // The group has ended or belongs to another user. The next scan shows this.
             let _result = kill_process_group(self.id, signal);
         }
     }
@@ -560,7 +566,7 @@ mod tests {
     use crate::unix::start::start;
     use crate::{Command, Terminal};
 
-    /// A process that `ps` did not show for a moment must not be reported as one that has left its group.
+    /// A process that `ps` briefly did not show must not be reported as having left its group.
     #[tokio::test]
     async fn an_open_pipe_is_reported_a_second_after_the_last_process() {
         let command = Command::new(["/bin/sleep", "60"].map(Into::into).to_vec());

@@ -1,4 +1,4 @@
-//! How a command is started.
+//! Starts a command as a process group.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt as _;
@@ -21,8 +21,8 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// [`StartError`] says what failed; nothing of the command runs then. A command that does not exist or
-    /// can't be executed is not an error here: the command then has the exit code 127 or 126.
+    /// [`StartError`] says what failed. In that case, no process of the command runs. A command that does not
+    /// exist or can't be executed is no error here: it has the exit code 127 or 126.
     pub async fn start(self, limits: Limits) -> Result<Running, StartError> {
         start(&self, limits)
     }
@@ -33,7 +33,8 @@ pub(crate) fn start(command: &Command, limits: Limits) -> Result<Running, StartE
     let (program, arguments) = command.argv.split_first().ok_or(StartError::NoCommand)?;
     let grace = i64::try_from(command.grace.as_micros()).unwrap_or(i64::MAX);
     let mut plan = Plan::new(limits, grace);
-    // Before the command can end: it is waited for even if this process was started to ignore SIGCHLD.
+    // Listens before the command can end. Then it can be waited for even if this process ignored SIGCHLD when
+    // it was started.
     let children = signal(SignalKind::child()).map_err(StartError::Spawn)?;
     let mut tty = (command.terminal == Terminal::Auto)
         .then(Tty::open)
@@ -66,7 +67,7 @@ pub(crate) fn start(command: &Command, limits: Limits) -> Result<Running, StartE
     Ok(Running::new(group, plan, job, pipe, children))
 }
 
-/// Whether no process could be created, whatever the command is.
+/// Whether the system could not create any process, regardless of the command.
 fn is_of_system(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::OutOfMemory)
 }

@@ -1,4 +1,5 @@
-//! The rest of what `linux/` offers: the signals of this process, and what only Linux can do.
+//! The other items that `linux/` also has: the signals of this process, and stubs for what only Linux
+//! supports.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,7 +14,7 @@ pub fn entry(_arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode>
     None
 }
 
-/// Whether commands can be run here.
+/// Checks whether commands can be run here.
 ///
 /// # Errors
 ///
@@ -22,11 +23,12 @@ pub fn check() -> Result<(), StartError> {
     Ok(())
 }
 
-/// The signals that a user sends to this process and means for its command too: INT, TERM, HUP, QUIT, USR1,
-/// USR2, TSTP and CONT.
+/// The signals that a user sends to this process and that are also meant for its command: INT, TERM, HUP,
+/// QUIT, USR1, USR2, TSTP and CONT.
 ///
-/// HUP stays ignored if this process was started to ignore it, as by `nohup`. After the first `Signals`, none of the
-/// others has its default effect on this process any more, even after this is dropped.
+/// HUP stays ignored if this process ignored it when it was started, for example because of `nohup`. Once a
+/// `Signals` was created, none of the other signals has its default effect on this process any more, even
+/// after it is dropped.
 #[derive(Debug)]
 pub struct Signals(Listeners);
 
@@ -41,7 +43,7 @@ impl Signals {
         Listeners::new(|signal| ignored.has(signal)).map(Self)
     }
 
-    /// The next signal. Dropping the future loses none.
+    /// The next signal. Dropping the future loses no signal.
     pub async fn next(&mut self) -> Signal {
         self.0.next().await
     }

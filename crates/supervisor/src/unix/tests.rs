@@ -1,4 +1,4 @@
-//! Real commands, run as process groups.
+//! Tests with real commands, run as process groups.
 
 use std::future::poll_fn;
 use std::io::{BufRead as _, BufReader, PipeReader, Read as _, pipe};
@@ -18,7 +18,7 @@ type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
 const SECOND: i64 = 1_000_000;
 
-/// A shell command, and what it prints.
+/// A shell command and its output.
 struct Shell {
     running: Running,
     output: BufReader<PipeReader>,
@@ -39,7 +39,7 @@ impl Shell {
         })
     }
 
-    /// The same, once it prints that it is ready.
+    /// Starts the script and waits until it prints that it is ready.
     fn ready(script: &str, limits: Limits, grace: Duration) -> std::io::Result<Self> {
         let mut shell = Self::start(script, limits, grace)?;
         assert_eq!(shell.line()?, "ready", "{script}");
@@ -52,13 +52,13 @@ impl Shell {
         Ok(line.trim().to_owned())
     }
 
-    /// Whether `line` is printed. A shell also prints how its children end.
+    /// Whether `line` is printed. A shell also prints how its children end, so other lines are skipped.
     fn prints(&mut self, line: &str) -> bool {
         let mut lines = (&mut self.output).lines();
         lines.any(|printed| printed.is_ok_and(|printed| printed == line))
     }
 
-    /// The events up to the end.
+    /// All events, and the result at the end.
     async fn events(&mut self) -> std::io::Result<(Vec<Event>, Ended)> {
         let mut events = Vec::new();
         loop {
@@ -152,7 +152,7 @@ async fn what_does_not_end_is_killed_at_the_second_limit() -> Result {
     let killed = Event::Exited(Exit::Signal(Signal::KILL));
     assert_eq!(events, [Event::OutOfTime, killed]);
     assert_eq!(over, Ended::default());
-    // Only when all processes have ended, the output does too.
+    // The output ends only when all processes have ended.
     shell.output.read_to_end(&mut Vec::new())?;
     Ok(())
 }
@@ -195,7 +195,7 @@ async fn what_it_left_is_killed_after_the_grace() -> Result {
     Ok(())
 }
 
-/// As the jobs of an interactive shell do.
+/// The jobs of an interactive shell do this.
 #[tokio::test]
 async fn a_child_in_a_group_of_its_own_is_ended_too() -> Result {
     let child = "sh -c \"trap '' TERM; echo ready; while :; do sleep 0.05; done\"";
@@ -208,18 +208,18 @@ async fn a_child_in_a_group_of_its_own_is_ended_too() -> Result {
     Ok(())
 }
 
-/// The signal that ends its parent must not be what hides it.
+/// The child must be found before the signal ends its parent.
 #[tokio::test]
 async fn a_child_whose_parent_ends_first_is_ended_too() -> Result {
     for (child, grace) in [
-        // Asked to end.
+        // TERM ends it.
         ("sh -c 'echo ready; while :; do sleep 0.05; done'", 60),
-        // Killed, because it does not end.
+        // It ignores TERM, so it is killed.
         (
             "sh -c \"trap '' TERM; echo ready; while :; do sleep 0.05; done\"",
             1,
         ),
-        // Killed without being asked.
+        // It is killed without TERM.
         ("sh -c 'echo ready; while :; do sleep 0.05; done'", 0),
     ] {
         let script = format!("{SETSID} {child}; :");
@@ -228,13 +228,13 @@ async fn a_child_whose_parent_ends_first_is_ended_too() -> Result {
         let (events, over) = shell.events().await?;
         assert_eq!(events[0], Event::OutOfTime, "{script}");
         assert_eq!(over, Ended::default(), "{script}");
-        // Only when all processes have ended, the output does too.
+        // The output ends only when all processes have ended.
         shell.output.read_to_end(&mut Vec::new())?;
     }
     Ok(())
 }
 
-/// It must not act while its processes are listed.
+/// The command must not continue to run while its processes are listed.
 #[tokio::test]
 async fn a_killed_command_stops_before_its_processes_are_listed() -> Result {
     let mut shell = Shell::start("echo $$; while :; do :; done", Limits::NONE, GRACE)?;
@@ -245,7 +245,7 @@ async fn a_killed_command_stops_before_its_processes_are_listed() -> Result {
         poll_fn(|context| Poll::Ready(next.as_mut().poll(context).is_ready())).await;
     }
     shell.running.signal(Signal::CONT);
-    // Nothing has waited for the list.
+    // The list has not been waited for.
     let runs = |process: &Process| process.id.pid == command && !process.stopped && !process.zombie;
     for attempt in 0.. {
         if !processes(PS_TIMEOUT)?.iter().any(runs) {
@@ -304,7 +304,7 @@ async fn signals_reach_the_whole_group() -> Result {
 
 #[tokio::test]
 async fn a_command_that_a_signal_ends_has_its_number() -> Result {
-    // Shells ignore INT in commands that they start in the background.
+    // Uses TERM, because shells ignore INT in commands that they start in the background.
     let mut shell = Shell::start("kill -TERM $$", Limits::NONE, GRACE)?;
     let (events, _) = shell.events().await?;
     assert_eq!(events, [Event::Exited(Exit::Signal(Signal::TERM))]);

@@ -1,4 +1,4 @@
-//! Ends a helper of this process at once, with its descendants.
+//! Kills a helper of this process at once, with its descendants.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +7,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::tree::stop_and_kill;
 use crate::unix::ps::{Process, add_descendants, processes};
 
-/// How long the processes are listed: meanwhile this process does nothing else.
+/// How long to list the processes. This process does nothing else during this time.
 const TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Kills `child`, a process that this one started and has not waited for, and its descendants as far as `ps` shows them
-/// within 0.2 s. It doesn't wait for their end.
+/// Kills `child`, and its descendants that `ps` shows within 0.2 s. This process must have started `child`
+/// and not waited for it yet. Does not wait for their end.
 ///
-/// It is for helpers that share this process's group, because they may need its terminal. Processes of another
-/// user (`sudo`) and daemons that have left the tree are not touched.
+/// It is for helpers that share this process's group, because they may need its terminal. Processes of
+/// another user (`sudo`) and daemons that have left the tree are not killed.
 pub fn kill_tree(child: u32) {
     kill_tree_within(TIMEOUT, child);
 }
@@ -24,7 +24,7 @@ fn kill_tree_within(timeout: Duration, child: u32) {
         return;
     };
     let begun = Instant::now();
-    // It may have ended.
+    // The child may have ended.
     let _result = kill_process(child, Signal::STOP);
     let list = || {
         let processes = processes(timeout.saturating_sub(begun.elapsed()))?;
@@ -34,11 +34,11 @@ fn kill_tree_within(timeout: Duration, child: u32) {
         Ok(tree)
     };
     let send = |process: &Process, signal| {
-        // It may have ended, or belong to another user.
+        // The process may have ended, or belong to another user.
         let _sent = process.send(&[signal]);
     };
     stop_and_kill(list, |process| process.id.clone(), send);
-    // Even if it was not listed.
+    // Kills the child even if it was not listed.
     let _result = kill_process(child, Signal::KILL);
 }
 

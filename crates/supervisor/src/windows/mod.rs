@@ -1,7 +1,7 @@
 //! Windows: the command runs in a job object, and this process enforces its limits.
 //!
-//! When this process ends for any reason, Windows kills the job object with everything in it. Windows cannot ask a
-//! process to end, or stop it for a while.
+//! When this process ends for any reason, Windows kills the job object and all processes in it. Windows
+//! cannot ask a process to end, or stop it for a while.
 
 mod processes;
 mod program;
@@ -24,7 +24,7 @@ pub fn entry(_arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode>
     None
 }
 
-/// Whether commands can be run here.
+/// Checks whether commands can be run here.
 ///
 /// # Errors
 ///
@@ -33,5 +33,5 @@ pub fn check() -> Result<(), StartError> {
     Ok(())
 }
 
-/// Does nothing on this system: what `child` has started goes on.
+/// Does nothing on this system: `child` and its descendants continue.
 pub fn kill_tree(_child: u32) {}

@@ -1,4 +1,4 @@
-//! Which processes of a command still run.
+//! Counts the processes of a command that still run.
 
 use std::io;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use process_wrap::tokio::{CommandWrap, CommandWrapper};
 use tokio::process::{Child, Command};
 use win32job::Job;
 
-/// A job object with the command and everything that it starts. It is around the one that kills them, which cannot be
-/// asked what is in it.
+/// A job object with the command and all processes that it starts. It contains the job object that kills
+/// them, which does not report its processes.
 #[derive(Debug, Clone)]
 pub(crate) struct Processes(Arc<Job>);
 
 impl Processes {
-    /// Of a command that is about to start.
+    /// Creates the job object of a command that is about to start.
     pub(crate) fn new() -> io::Result<Self> {
         Job::create()
             .map(Arc::new)
@@ -21,7 +21,7 @@ impl Processes {
             .map_err(io::Error::other)
     }
 
-    /// How many run.
+    /// The number of running processes.
     pub(crate) fn count(&self) -> io::Result<usize> {
         let processes = self.0.query_process_id_list();
         processes.map(|ids| ids.len()).map_err(io::Error::other)
@@ -29,7 +29,7 @@ impl Processes {
 }
 
 impl CommandWrapper for Processes {
-    /// The command is still suspended here, because it also gets the other job object.
+    /// Assigns the command while it is still suspended, because it also gets the other job object.
     fn post_spawn(
         &mut self,
         _command: &mut Command,

@@ -1,12 +1,13 @@
-//! Which file a program's name stands for.
+//! Finds the file of a program by its name.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use crate::program_files::find;
 
-/// The program to run for `name`: the file with one of the extensions in `PATHEXT`, in `PATH` if `name` is no path.
-/// cmd and kubectl run batch files (`.cmd`, `.bat`) like this, and Windows itself only finds `.exe`. If there is none, it is
+/// The program to run for `name`: a file with one of the extensions in `PATHEXT`, searched in `PATH` if
+/// `name` is not a path. If there is none, it is `name`. cmd and kubectl find batch files (`.cmd`, `.bat`) in
+/// the same way; Windows itself only finds `.exe`. Reads directories, which may be slow.
 /// `name`. This reads directories, which may take long.
 #[must_use]
 pub fn find_program(name: &OsStr) -> OsString {

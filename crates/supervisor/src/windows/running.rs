@@ -11,24 +11,26 @@ use process_wrap::tokio::ChildWrapper;
 use crate::windows::processes::Processes;
 use crate::{Ended, Event, Exit, Limits, Signal};
 
-/// The exit code of a program that Ctrl-C has ended: `STATUS_CONTROL_C_EXIT`.
+/// The exit code of a program that was ended by Ctrl-C: `STATUS_CONTROL_C_EXIT`.
 const CONTROL_C_EXIT: u32 = 0xC000_013A;
 
 /// How long killed processes may take to disappear, in microseconds.
 const SETTLE: i64 = 5_000_000;
 
-/// The pause between two looks at the processes that are left.
+/// The pause between two checks of the remaining processes.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long to sleep at most: the runtime's clock may stand still while the machine sleeps, and the limits don't.
+/// The maximum sleep, in microseconds. While the machine sleeps, the runtime's clock may stand still, but the
+/// limits do not.
 const LONGEST_SLEEP: i64 = 1_000_000;
 
-/// A command that runs, or has run, within its limits.
+/// A running or ended command, with its limits.
 ///
-/// Poll [`Running::next`] all the time: it applies the limits. At the first one, the job object is killed: nothing
-/// can be asked to end. If this process is killed, Windows kills the job object.
+/// Keep polling [`Running::next`], because it applies the limits. At the first limit, the job object is
+/// killed, because Windows cannot ask a process to end. If this process is killed, Windows kills the job
+/// object.
 ///
-/// Dropping this before [`Event::Ended`] kills the job object.
+/// If you drop this before [`Event::Ended`], the job object is killed.
 #[derive(Debug)]
 pub struct Running {
     state: State,
@@ -47,7 +49,7 @@ struct Job {
     job: Box<dyn ChildWrapper>,
     processes: Processes,
     kill_at: i64,
-    /// Set when it was killed: when to stop waiting for its end.
+    /// When to stop waiting for the end of the job object; set once it was killed.
     killed_until: Option<i64>,
     /// The command itself has ended.
     exited: bool,
@@ -67,7 +69,7 @@ impl Running {
         }
     }
 
-    /// A command that was not run.
+    /// The state of a command that was not run.
     pub(crate) fn not_run(exit: Exit) -> Self {
         Self {
             state: State::Ended(Ended::default()),
@@ -84,14 +86,14 @@ impl Running {
         }
     }
 
-    /// Sets new limits, earlier or later ones. Doesn't wait.
+    /// Sets new limits, which may be earlier or later. Does not wait.
     pub fn limits(&mut self, limits: Limits) {
         if let State::Running(job) = &mut self.state {
             job.kill_at = first(limits);
         }
     }
 
-    /// Kills the job object. Doesn't wait.
+    /// Kills the job object. Does not wait.
     pub fn end(&mut self, _limits: Limits) {
         if let State::Running(job) = &mut self.state
             && job.killed_until.is_none()
@@ -100,7 +102,7 @@ impl Running {
         }
     }
 
-    /// Does nothing: the command gets the events of the console itself.
+    /// Does nothing: the command receives the events of the console itself.
     pub fn signal(&mut self, _signal: Signal) {}
 
     /// Does nothing: Windows cannot stop a job object for a while.
@@ -114,7 +116,8 @@ impl Running {
         false
     }
 
-    /// The next event. After [`Event::Ended`] it is returned again. Dropping the future loses nothing.
+    /// The next event. [`Event::Ended`] is returned again by every later call. Dropping the future loses
+    /// nothing.
     ///
     /// # Errors
     ///
@@ -131,7 +134,7 @@ impl Running {
             };
             let deadline = running.killed_until.unwrap_or(running.kill_at);
             if running.exited {
-                // If it is unknown how many are left, it counts as one.
+                // If the number of remaining processes is unknown, it counts as one.
                 let left = running.processes.count().unwrap_or(1);
                 if left == 0 || now() >= deadline {
                     let unkillable = left;
@@ -147,11 +150,11 @@ impl Running {
             let left = deadline.saturating_sub(now()).clamp(0, LONGEST_SLEEP);
             tokio::select! {
                 biased;
-                // The command itself: the job object may go on without it.
+                // Waits for the command itself. Other processes in the job object may outlive it.
                 status = running.job.inner_mut().wait() => {
                     self.events.push_back(Event::Exited(exit(status?)));
                     running.exited = true;
-                    // What the command left running ends with it.
+                    // Processes that the command left running are killed.
                     running.kill();
                 }
                 () = tokio::time::sleep(Duration::from_micros(left.unsigned_abs())) => {
@@ -172,9 +175,9 @@ impl Running {
 }
 
 impl Job {
-    /// Kills all its processes. They end a moment later.
+    /// Kills all processes of the job object. They end shortly after.
     fn kill(&mut self) {
-        // A failure is noticed because they don't end.
+        // If this fails, the processes do not end, which is noticed later.
         let _result = self.job.start_kill();
         let until = now().saturating_add(SETTLE);
         self.killed_until.get_or_insert(until);

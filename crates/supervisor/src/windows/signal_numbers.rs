@@ -1,4 +1,4 @@
-//! Windows has no numbers for signals: exit codes use those of Linux.
+//! Windows has no signal numbers. Exit codes use those of Linux.
 
 pub(crate) const HUP: i32 = 1;
 pub(crate) const INT: i32 = 2;

@@ -1,4 +1,4 @@
-//! What a user or Windows sends to this process and its command.
+//! The events that a user or Windows sends to this process and its command.
 
 use std::io;
 
@@ -8,10 +8,11 @@ use tokio::signal::windows::{
 
 use crate::Signal;
 
-/// The events of the console: Ctrl-C (INT), Ctrl-Break (QUIT), the end of its window (HUP) and of Windows (TERM).
+/// The events of the console: Ctrl-C (INT), Ctrl-Break (QUIT), closing the window (HUP), and the shutdown of
+/// Windows (TERM).
 ///
-/// The command gets them from the console itself. As long as a `Signals` exists, Ctrl-C and Ctrl-Break don't end this
-/// process.
+/// The command receives them from the console itself. While a `Signals` exists, Ctrl-C and Ctrl-Break do not
+/// end this process.
 #[derive(Debug)]
 pub struct Signals {
     interrupt: CtrlC,
@@ -35,7 +36,7 @@ impl Signals {
         })
     }
 
-    /// The next signal. Dropping the future loses none.
+    /// The next signal. Dropping the future loses no signal.
     pub async fn next(&mut self) -> Signal {
         tokio::select! {
             Some(()) = self.interrupt.recv() => Signal::INT,

@@ -1,4 +1,4 @@
-//! How a command is started.
+//! Starts a command in a job object.
 
 use std::io::{self, ErrorKind};
 
@@ -9,11 +9,11 @@ use crate::windows::Running;
 use crate::windows::processes::Processes;
 use crate::{Command, Limits, StartError, find_program, not_started};
 
-/// ERROR_BAD_EXE_FORMAT: not a program; ERROR_EXE_MACHINE_TYPE_MISMATCH: one for another processor;
-/// ERROR_ELEVATION_REQUIRED: one that only an administrator may run.
+/// ERROR_BAD_EXE_FORMAT: the file is not a program. ERROR_EXE_MACHINE_TYPE_MISMATCH: it is for another
+/// processor. ERROR_ELEVATION_REQUIRED: only an administrator may run it.
 const NOT_EXECUTABLE: [i32; 3] = [193, 216, 740];
 
-/// Whether another program could be started.
+/// Whether the error is about this program, so that another program could be started.
 fn is_of_program(error: &io::Error) -> bool {
     let kinds = [
         ErrorKind::NotFound,
@@ -29,8 +29,8 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// [`StartError`] says what failed; nothing of the command runs then. A command that does not exist or
-    /// can't be executed is not an error here: the command then has the exit code 127 or 126.
+    /// [`StartError`] says what failed. In that case, no process of the command runs. A command that does not
+    /// exist or can't be executed is no error here: it has the exit code 127 or 126.
     pub async fn start(self, limits: Limits) -> Result<Running, StartError> {
         let (program, arguments) = self.argv.split_first().ok_or(StartError::NoCommand)?;
         let mut process = std::process::Command::new(find_program(program));

@@ -1,4 +1,4 @@
-//! A caller: runs a command, reports on a socket what happens, and takes orders there.
+//! A caller that runs a command, reports its events on a socket, and receives orders there.
 
 use std::ffi::{OsStr, OsString};
 use std::future::pending;
@@ -18,7 +18,8 @@ use crate::harness::{parent, send};
 
 pub(crate) const ARGUMENT: &str = "caller";
 
-/// `caller SOCKET|- GRACE_MS TERM_MS KILL_MS NAME=VALUE… -- COMMAND…`; a NAME alone is taken away.
+/// Arguments: `caller SOCKET|- GRACE_MS TERM_MS KILL_MS NAME=VALUE… -- COMMAND…`. A NAME without a value is
+/// removed.
 pub(crate) fn main() -> ExitCode {
     tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -50,7 +51,7 @@ async fn call() -> ExitCode {
             None => command.env_remove(setting),
         };
     }
-    // If the test is on a terminal, it sees there what it needs.
+    // A test on a terminal reads what it needs from the terminal.
     let on_terminal = socket == "-";
     let (stream, _quiet) = if on_terminal {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
@@ -90,7 +91,7 @@ async fn call() -> ExitCode {
                     _ => {}
                 }
             }
-            // A test on a terminal has no other way to say it.
+            // A test on a terminal cannot send orders on the socket, so it sends signals.
             signal = signals.next() => match signal {
                 Signal::USR1 if on_terminal => running.freeze(),
                 Signal::USR2 if on_terminal => running.thaw(),
@@ -106,7 +107,7 @@ async fn call() -> ExitCode {
                     let error = again.clone().start(Limits::NONE).await.expect_err("one at a time");
                     say(&mut events, format!("error {error}")).await;
                 }
-                Some("orphan") => orphan = tokio::spawn(bear_orphan()),
+                Some("orphan") => orphan = tokio::spawn(create_orphan()),
                 Some("drop") => {
                     drop(running);
                     say(&mut events, "dropped".to_owned()).await;
@@ -116,7 +117,7 @@ async fn call() -> ExitCode {
                 Some("thaw") => running.thaw(),
                 Some("lose") => send(parent(pid), rustix::process::Signal::KILL),
                 Some(order) => {
-                    if obey(&mut running, order) {
+                    if apply_order(&mut running, order) {
                         say(&mut events, "limited".to_owned()).await;
                     }
                 }
@@ -132,9 +133,9 @@ async fn say(events: &mut OwnedWriteHalf, mut line: String) {
     written.expect("the test listens");
 }
 
-/// In a container of its own: starts children until nothing is left of an orphan that one of them
-/// left there, but this process, the supervisor and the command.
-async fn bear_orphan() -> String {
+/// Only for a caller in its own container: starts children until an orphan that one of them left is gone.
+/// Then only this process, the supervisor and the command remain.
+async fn create_orphan() -> String {
     let mut ends = signal(SignalKind::child()).expect("a signal");
     let mut script = "setsid sh -c : & exit 7";
     loop {
@@ -161,8 +162,9 @@ async fn bear_orphan() -> String {
     }
 }
 
-/// `limits TERM_MS KILL_MS`, which is to be answered, or `end TERM_MS KILL_MS`.
-fn obey(running: &mut Running, order: &str) -> bool {
+/// Handles the orders `limits TERM_MS KILL_MS`, which is answered, and `end TERM_MS KILL_MS`. Returns whether
+/// to answer.
+fn apply_order(running: &mut Running, order: &str) -> bool {
     let words: Vec<&str> = order.split(' ').collect();
     let number = |at: usize| words[at].parse().expect("a number");
     let limits = limits(number(1), number(2));
@@ -174,7 +176,7 @@ fn obey(running: &mut Running, order: &str) -> bool {
     words[0] == "limits"
 }
 
-/// Limits so many milliseconds from now.
+/// Limits in milliseconds from now.
 fn limits(term: i64, kill: i64) -> Limits {
     let now = clock_gettime(ClockId::Boottime);
     let now = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;

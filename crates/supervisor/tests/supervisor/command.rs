@@ -1,4 +1,4 @@
-//! What a command sees of all this: nothing.
+//! Tests that the supervisor does not change what the command sees.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -131,17 +131,17 @@ fn signals_reach_it() -> Result {
     Ok(())
 }
 
-/// What `/proc` says of the command's signals.
+/// Prints the lines of the command's signals in `/proc`.
 const SIGNALS: &str = r"sed -n /^Sig[BIC][lg]/p /proc/self/status";
 
-/// The signals that the parent of the tests ignores; Rust adds SIGPIPE for itself.
+/// The signals that the parent of the tests ignores. Rust also ignores SIGPIPE, which is removed.
 fn ignored_here() -> std::result::Result<Option<u64>, Failed> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("SigIgn:"));
     Ok(line.and_then(ignored).map(|set| set & !0x1000))
 }
 
-/// The ignored signals, without those from 32 on: the C library has two of them to itself.
+/// The ignored signals below 32. The C library uses some of the others.
 fn ignored(line: &str) -> Option<u64> {
     let set = line.strip_prefix("SigIgn:")?;
     Some(u64::from_str_radix(set.trim(), 16).ok()? & 0x7fff_ffff)

@@ -7,11 +7,11 @@ use rustix::process::Signal;
 
 use crate::harness::{FAR, Setup, unlimited};
 
-/// Where tests that need a process namespace should be left out instead of failing: this system lets
-/// nobody make one.
+/// Set this variable if the system does not allow process namespaces. The tests that need one are then
+/// skipped instead of failing.
 const WITHOUT_PID_NAMESPACE: &str = "TESTS_WITHOUT_PID_NAMESPACE";
 
-/// Skipped only on request.
+/// These tests are skipped only on request.
 pub(crate) fn tests() -> Vec<Trial> {
     vec![
         Trial::ignorable_test(
@@ -48,7 +48,7 @@ pub(crate) fn tests() -> Vec<Trial> {
             "container::with_its_first_process_everything_dies_at_once",
             || {
                 Ok(in_a_container(|setup| {
-                    // Longer than the test waits: it is the kernel that ends them.
+                    // The grace period is longer than the test waits, so the kernel must end the processes.
                     let mut caller = setup
                         .grace(FAR)
                         .sh("trap '' TERM; setsid sleep 1000 & echo ready; sleep 1000");
@@ -99,12 +99,12 @@ pub(crate) fn tests() -> Vec<Trial> {
     ]
 }
 
-/// Leaves a process behind that `/proc` doesn't show, and says so once it doesn't.
+/// Leaves a process behind that `/proc` does not show, and prints a line once it is hidden.
 const HIDDEN: &str = "setsid /mnt/unreadable 1000 & \
                       while [ -e /proc/$! ]; do sleep 0.01; done; echo hidden; exit 0";
 
-/// Runs its arguments where `/proc` hides the processes that this user may not trace, such as
-/// `/mnt/unreadable`, a sleeping program that can't be read. A user with all rights would see it.
+/// Runs its arguments with a `/proc` that hides processes that this user may not trace. An example is
+/// `/mnt/unreadable`, a copy of `sleep` that can't be read. A user with all capabilities would see it.
 const HIDES: &str = "mount -t proc -o hidepid=2 proc /proc && mount -t tmpfs tmpfs /mnt &&
     cp \"$(command -v sleep)\" /mnt/unreadable && chmod 111 /mnt/unreadable || exit
     exec setpriv --bounding-set=-all --inh-caps=-all $AS \"$@\"";
@@ -130,7 +130,7 @@ fn with_anothers_proc(test: impl FnOnce(Setup)) -> Completion {
 fn with_hidden_proc(test: impl FnOnce(Setup)) -> Completion {
     let new = ["unshare", "--pid", "--fork", "--kill-child", "--mount"];
     let shell = ["sh", "-c", HIDES, "sh"];
-    // Nothing is hidden from root's group.
+    // The group root sees all processes.
     let outside = ["env", "AS=--regid 65534 --clear-groups"].into_iter();
     let as_root: Vec<&str> = outside.chain(new).chain(shell).collect();
     let inside = new.into_iter().chain(["--user", "--map-root-user"]);
@@ -138,7 +138,7 @@ fn with_hidden_proc(test: impl FnOnce(Setup)) -> Completion {
     with_one_of([&as_root, &as_user], test)
 }
 
-/// Runs the test with callers that the first of these wrappers starts that works here.
+/// Runs the test with callers that are started by the first of these wrappers that works here.
 fn with_one_of(wrappers: [&[&str]; 2], test: impl FnOnce(Setup)) -> Completion {
     let Some(wrapper) = wrappers.into_iter().find(|wrapper| works(wrapper)) else {
         let hint = "no process namespace can be made here";

@@ -1,4 +1,4 @@
-//! Everything that came of a command is gone by its limits.
+//! All processes of a command are gone by its limits.
 
 use rustix::process::Signal;
 
@@ -20,7 +20,7 @@ tests![
     a_stopped_supervisor_keeps_the_limits,
 ];
 
-/// A process that ignores TERM; tells its number, and that it is ready by that.
+/// A process that ignores TERM. It prints its pid when it is ready.
 const STUBBORN: &str = "trap '' TERM; echo $$; while :; do sleep 1000; done";
 
 fn it_is_asked_to_end_at_the_first_limit() -> Result {
@@ -111,7 +111,7 @@ fn processes_without_open_files_are_ended() -> Result {
     Ok(())
 }
 
-/// Every process of it lives just long enough to start the next one, and TERM is ignored.
+/// Each process lives just long enough to start the next one, and TERM is ignored.
 const COMET: &str = r#"TAIL=sh -c "$TAIL" & exit"#;
 
 fn endless_forks_are_ended() -> Result {

@@ -1,4 +1,4 @@
-//! Everything that came of a command stands still, and then goes on as it was.
+//! All processes of a command are stopped, and then continue as before.
 
 use rustix::process::Signal;
 
@@ -15,7 +15,7 @@ tests![
     ending_processes_are_not_stopped,
 ];
 
-/// A process in a session of its own, that says its number and what it hears.
+/// A process in its own session that prints its pid and the signals that it receives.
 const DISTANT: &str = r#"setsid sh -c 'trap "echo heard; exit" USR1; echo $$; while :; do sleep 0.1; done' & \
                          trap 'wait; exit 3' USR1; while :; do sleep 0.1; done"#;
 
@@ -34,7 +34,7 @@ fn all_of_it_stands_still_and_goes_on() -> Result {
         assert_eq!(caller.event(), "Thawed");
         assert!(!is_stopped(caller.pid) && !is_stopped(distant));
     }
-    // What comes while it stands still is heard afterwards.
+    // Signals that are sent while it is stopped arrive afterwards.
     frozen(&mut caller);
     send(distant, Signal::USR1);
     caller.signal(Signal::USR1);
@@ -75,7 +75,7 @@ fn forking_processes_are_stopped() -> Result {
     Ok(())
 }
 
-/// Says what it was asked.
+/// Prints a line when it receives TERM.
 const POLITE: &str = "trap 'echo asked; exit 3' TERM; echo ready; while :; do sleep 0.1; done";
 
 fn term_runs_the_handler() -> Result {
@@ -93,7 +93,7 @@ fn the_limits_hold_meanwhile() -> Result {
     assert_eq!(caller.line(), "ready");
     frozen(&mut caller);
     caller.limits(300, FAR);
-    // It is not known whether it may run at all: it gets no time to end.
+    // It is unknown whether the command may run at all, so it gets no time to end.
     let events = caller.events();
     assert!(
         events.starts_with("OutOfTime, Exited(Signal(Signal(9)))"),

@@ -1,4 +1,4 @@
-//! What the tests share: a caller under test, its events, and processes that must be gone.
+//! Shared by the tests: a caller under test, its events, and processes that must be gone.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,10 +15,10 @@ use tempfile::TempDir;
 
 use crate::caller;
 
-/// Longer than anything takes, short enough to wait for something that hangs.
+/// Longer than any step takes, but short enough to wait for a step that hangs.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-/// A day, in milliseconds: no limit that a test would live to see.
+/// A day in milliseconds, which no test reaches.
 pub(crate) const FAR: i64 = 86_400_000;
 
 pub(crate) type Result = std::result::Result<(), Failed>;
@@ -47,12 +47,12 @@ pub(crate) struct Setup {
     wrapper: Vec<OsString>,
 }
 
-/// With no limits to speak of.
+/// A caller whose limits no test reaches.
 pub(crate) fn unlimited() -> Setup {
     limited(FAR, FAR)
 }
 
-/// With limits in milliseconds from its start.
+/// A caller with limits in milliseconds from its start.
 pub(crate) fn limited(term: i64, kill: i64) -> Setup {
     Setup {
         grace: 3_000,
@@ -80,13 +80,13 @@ impl Setup {
         self
     }
 
-    /// Starts the caller by another program, which must become it.
+    /// Starts the caller through another program, which must become the caller with `exec`.
     pub(crate) fn by(mut self, wrapper: &[&str]) -> Self {
         self.wrapper = wrapper.iter().map(OsString::from).collect();
         self
     }
 
-    /// Runs a script.
+    /// Runs a shell script.
     pub(crate) fn sh(self, script: &str) -> Caller {
         self.run(["/bin/sh", "-c", script])
     }
@@ -137,8 +137,8 @@ impl Setup {
     }
 }
 
-/// A stream that begins with a line that was read already. The caller says nothing after it.
-fn again(line: &str) -> UnixStream {
+/// A stream that contains a line that was already read. The caller sends nothing after it.
+fn already_read(line: &str) -> UnixStream {
     let (mut ours, theirs) = UnixStream::pair().expect("a pair");
     writeln!(ours, "{line}").expect("written");
     theirs
@@ -150,9 +150,9 @@ pub(crate) struct Caller {
     orders: UnixStream,
     events: BufReader<UnixStream>,
     stdout: ChildStdout,
-    /// What was read of it, and not yet asked for.
+    /// Output that was read and not yet returned.
     printed: Vec<u8>,
-    /// The command's; 0 if the caller does not know it.
+    /// The process id of the command; 0 if the caller does not know it.
     pub(crate) pid: i32,
     _directory: TempDir,
 }
@@ -168,23 +168,23 @@ impl Caller {
         let first = self.event();
         match first.strip_prefix("started ") {
             Some(pid) => self.pid = pid.parse().expect("a process id"),
-            None => self.events = BufReader::new(again(&first)),
+            None => self.events = BufReader::new(already_read(&first)),
         }
     }
 
-    /// The supervisor's.
+    /// The process id of the supervisor.
     pub(crate) fn supervisor(&self) -> i32 {
         parent(self.pid.unsigned_abs())
     }
 
-    /// The next event as the caller tells it; empty if it is gone.
+    /// The next event as the caller prints it; empty if the caller is gone.
     pub(crate) fn event(&mut self) -> String {
         let mut line = String::new();
         self.events.read_line(&mut line).expect("an event in time");
         line.trim_end().to_owned()
     }
 
-    /// Waits for the end, and gives all events until then in one line.
+    /// Waits for the end. Returns all events until then in one line.
     pub(crate) fn events(&mut self) -> String {
         let mut events = Vec::new();
         loop {
@@ -195,7 +195,7 @@ impl Caller {
         }
     }
 
-    /// Sets new limits, in milliseconds from now, and waits until the caller has passed them on.
+    /// Sets new limits, in milliseconds from now, and waits until the caller has forwarded them.
     pub(crate) fn limits(&mut self, term: i64, kill: i64) {
         self.order(&format!("limits {term} {kill}"));
         assert_eq!(self.event(), "limited");
@@ -216,7 +216,7 @@ impl Caller {
         }
     }
 
-    /// Reads more of what is printed; false at the end.
+    /// Reads more of the output. Returns false at the end.
     fn read(&mut self) -> bool {
         readable(&self.stdout);
         let mut bytes = [0; 4096];
@@ -225,13 +225,13 @@ impl Caller {
         count > 0
     }
 
-    /// A line with a process id.
+    /// The process whose pid is on the next line.
     pub(crate) fn process(&mut self) -> Process {
         Process::new(self.line().parse().expect("a process id"))
     }
 
-    /// Everything else that is printed. Its end says that no process holds stdout any more:
-    /// neither the command, nor what came of it, nor the supervisor, nor the caller.
+    /// The rest of the output. Its end shows that no process has stdout open any more: not the command, its
+    /// descendants, the supervisor or the caller.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         while self.read() {}
         std::mem::take(&mut self.printed)
@@ -250,7 +250,7 @@ impl Caller {
         assert!(status.stopped());
     }
 
-    /// Waits for the caller.
+    /// Waits until the caller has ended.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         Process::new(self.own_pid()).is_gone();
         self.child.wait().expect("it was waited for")
@@ -259,13 +259,13 @@ impl Caller {
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        // A failed test leaves nothing behind: the supervisor ends what its caller leaves.
+        // A failed test leaves no processes behind, because the supervisor ends what its caller leaves.
         let _result = self.child.kill();
         let _status = self.child.wait();
     }
 }
 
-/// Whose child a process is.
+/// The parent of a process.
 pub(crate) fn parent(pid: u32) -> i32 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
     let (_, rest) = stat.rsplit_once(')').expect("a name");
@@ -273,13 +273,13 @@ pub(crate) fn parent(pid: u32) -> i32 {
     parent.parse().expect("a process id")
 }
 
-/// The process that `pid` has started, if it has only one.
+/// The child of process `pid`, if it has only one.
 pub(crate) fn only_child(pid: i32) -> Option<i32> {
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     children.expect("it lives").trim().parse().ok()
 }
 
-/// Whether it stands still.
+/// Whether the process is stopped.
 pub(crate) fn is_stopped(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
     let (_, rest) = stat.rsplit_once(')').expect("a name");
@@ -290,7 +290,7 @@ pub(crate) fn send(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).expect("a process id"), signal).expect("it is there");
 }
 
-/// One process, and none that gets its number later.
+/// One process, never a later one with the same pid.
 pub(crate) struct Process {
     descriptor: OwnedFd,
 }
@@ -302,19 +302,19 @@ impl Process {
         Self { descriptor }
     }
 
-    /// Waits until it has ended.
+    /// Waits until the process has ended.
     pub(crate) fn is_gone(&self) {
         readable(&self.descriptor);
     }
 
-    /// Whether it has not.
+    /// Whether the process has not ended.
     pub(crate) fn lives(&self) -> bool {
         let mut files = [PollFd::new(&self.descriptor, PollFlags::IN)];
         poll(&mut files, Some(&Timespec::default())).expect("a poll") == 0
     }
 }
 
-/// Waits until a limit has passed that was set by now, so many milliseconds from then.
+/// Waits until `limit` milliseconds have passed. A limit that was set before this call has then passed.
 pub(crate) fn is_past(limit: u64) {
     let set = Instant::now();
     while set.elapsed() <= Duration::from_millis(limit) {
@@ -322,7 +322,7 @@ pub(crate) fn is_past(limit: u64) {
     }
 }
 
-/// Waits for something to read.
+/// Waits until there is something to read.
 fn readable(file: &impl AsFd) {
     let timeout = Timespec {
         tv_sec: TIME_LIMIT.as_secs().try_into().expect("a short time"),

@@ -30,7 +30,7 @@ tests![
 
 const OUTER: &str = "outer> ";
 
-/// An interactive shell on a terminal of its own, that knows a caller by the name of `c`.
+/// An interactive shell on its own terminal, in which `c` starts a caller.
 fn shell() -> std::result::Result<PtySession, Failed> {
     let mut shell = spawn("bash", &["--norc", "--noprofile", "--noediting", "-i"])?;
     shell.exp_string(OUTER)?;
@@ -81,7 +81,8 @@ fn ctrl_c_reaches_the_command_only() -> Result {
     let mut shell = shell()?;
     shell.send_line("c bash --norc --noprofile --noediting -i")?;
     shell.exp_string("inner> ")?;
-    // It has the terminal once it says something itself: before, the shell may swallow the Ctrl-C.
+    // The command has the terminal once it prints something itself. Before that, the shell may receive the
+    // Ctrl-C.
     shell.send_line(r#"sh -c 'echo be""gun; exec sleep 1000'"#)?;
     shell.exp_string("begun")?;
     shell.send_control('c')?;
@@ -100,12 +101,12 @@ fn ctrl_c_reaches_the_command_only() -> Result {
     Ok(())
 }
 
-/// Says that it runs, and what it reads.
+/// Prints that it runs, and then the line that it reads.
 const READER: &str = r#"sh -c 'echo be""gun; read x; echo "<$x>"'"#;
 
 fn ctrl_z_stops_the_job_and_fg_continues_it() -> Result {
     let mut shell = shell()?;
-    // Who is continued has the terminal by then, and its read ends early.
+    // A continued process has the terminal by then, and its read is interrupted.
     shell.send_line(
         r#"c sh -c 'trap "echo be\"\"gun" CONT; echo be""gun; until read x; do :; done; echo "<$x>"'"#,
     )?;
@@ -258,7 +259,7 @@ fn a_shell_that_stood_still_takes_no_notice() -> Result {
     let mut shell = shell()?;
     shell.send_line("c bash --norc --noprofile --noediting -i")?;
     shell.exp_string("inner> ")?;
-    // A job that a user stopped, and one in the foreground.
+    // A job that a user stopped, and a job in the foreground.
     shell.send_line("sh -c 'echo be\"\"gun; exec sleep 1000'")?;
     shell.exp_string("begun")?;
     shell.send_control('z')?;
@@ -293,7 +294,7 @@ fn a_shell_that_stood_still_takes_no_notice() -> Result {
     Ok(())
 }
 
-/// Waits for something that nobody tells.
+/// Waits for a condition that nothing reports.
 fn eventually(is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {

@@ -1,4 +1,4 @@
-//! Any process is killed or stopped: the command doesn't outlive its limits.
+//! If any process is killed or stopped, the command does not outlive its limits.
 
 use rustix::process::Signal;
 
@@ -17,7 +17,7 @@ tests![
     terminal_signals_and_term_do_not_end_the_supervisor,
 ];
 
-/// A command with a child that has left its session, both deaf to TERM. It tells the numbers.
+/// A command with a child that has left its session. Both ignore TERM and print their pids.
 const FAMILY: &str = "trap '' TERM; echo $$; setsid sh -c 'echo $$; while :; do sleep 1000; done' & \
                       while :; do sleep 1000; done";
 
@@ -111,13 +111,14 @@ fn with_both_killed_the_command_itself_dies() -> Result {
     Ok(())
 }
 
-/// A family whose caller and supervisor stand still, and whose time is over: nobody is left to end it.
+/// A command and its child whose caller and supervisor are stopped, and whose limits have passed. No process
+/// can end them.
 fn with_both_stopped() -> (Caller, [Process; 2], i32) {
     let mut caller = unlimited().grace(300).sh(FAMILY);
     let family = [caller.process(), caller.process()];
     let supervisor = caller.supervisor();
     caller.limits(8_000, 8_300);
-    // It would continue a supervisor that has stopped.
+    // A running caller would continue a supervisor that has stopped.
     caller.signal(Signal::STOP);
     caller.has_stopped();
     send(supervisor, Signal::STOP);

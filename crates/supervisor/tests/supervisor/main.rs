@@ -1,8 +1,8 @@
-//! Real processes under a supervisor. This binary is all of them: the tests, the caller that each
-//! of them starts, and, as the library makes it, the supervisor and the stage before the command.
+//! Tests with real processes under a supervisor. All of them run this binary: the tests, the caller that each
+//! test starts, and the supervisor and the stage before the command, which the library starts.
 //!
-//! No test sleeps: they wait for lines, ends of streams and process descriptors, at most half a
-//! minute, which says that something hangs.
+//! No test sleeps for a fixed time. The tests wait for lines, ends of streams and process descriptors. If
+//! this takes longer than half a minute, something hangs.
 
 #[cfg(target_os = "linux")]
 mod caller;

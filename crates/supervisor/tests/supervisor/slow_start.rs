@@ -1,4 +1,4 @@
-//! A supervisor that is stopped or killed after it has started the command, and before it says so.
+//! A supervisor that is stopped or killed after it has started the command and before it reports this.
 
 use std::thread;
 
@@ -13,16 +13,17 @@ tests![
     a_supervisor_stopped_before_it_reports_the_start_goes_on,
 ];
 
-/// What a supervisor stops as soon as it has a child.
+/// The variable that says which processes a supervisor stops as soon as it has a child.
 const STOP: &str = "STOP_AT_SPAWN";
 
-/// How often a supervisor that reported too early is tried again.
+/// How many times to try again with a supervisor that reported too early.
 const TRIES: usize = 200;
 
 /// A command with a child that outlives it.
 const FAMILY: &str = "echo $$; setsid sh -c 'echo $$; exec sleep 1000' & wait";
 
-/// If this process is a supervisor that should stop, a thread stops it while it still waits for its new child.
+/// If this process is a supervisor that should stop, starts a thread that stops it while it still waits for
+/// its new child.
 pub(crate) fn stop_if_asked() {
     let is_supervisor = std::env::args_os()
         .nth(1)
@@ -51,7 +52,7 @@ fn begin(what: &str) -> (Caller, [Process; 2]) {
 fn with_a_supervisor_killed_before_it_reports_the_start_nothing_is_left() -> Result {
     for _ in 0..TRIES {
         let (mut caller, family) = begin("both");
-        // It would continue its supervisor.
+        // A running caller would continue its supervisor.
         caller.has_stopped();
         let supervisor = only_child(caller.own_pid()).expect("a supervisor");
         while !is_stopped(supervisor) {
@@ -74,7 +75,7 @@ fn with_a_supervisor_killed_before_it_reports_the_start_nothing_is_left() -> Res
 }
 
 fn a_supervisor_stopped_before_it_reports_the_start_goes_on() -> Result {
-    // Some of them report before they are stopped.
+    // Some supervisors report before they are stopped.
     for _ in 0..20 {
         let (mut caller, family) = begin("supervisor");
         caller.is_answered();
