@@ -1,6 +1,7 @@
 //! The API user of the caller, as far as the credentials show it.
 //!
-//! Gap in kube: a client does not expose its user. To ask the API server takes a request, and needs Kubernetes 1.28.
+//! Gap in kube: a client does not expose its user. Asking the API server takes a request and needs Kubernetes
+//! 1.28.
 
 use std::fs;
 
@@ -11,10 +12,10 @@ use serde::Deserialize;
 use super::selection::ConnectTarget;
 use super::tls::Identity;
 
-/// What the credentials show about the API user, without a request.
+/// The API user that the credentials show, without a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiUser {
-    /// Their user name.
+    /// The user name.
     Known(String),
     /// Only the API server knows the name.
     Unknown,
@@ -23,8 +24,8 @@ pub enum ApiUser {
 }
 
 impl ApiUser {
-    /// The user with these credentials: the impersonated user, else the common name of the certificate, else the
-    /// service account of the token. The API server checks them in the same order.
+    /// The user with these credentials: the impersonated user, else the common name of the certificate, else
+    /// the service account of the token. The API server checks them in the same order.
     pub(super) fn of(target: &ConnectTarget, identity: &Identity) -> Self {
         let user = &target.user;
         if let Some(name) = &user.impersonate {
@@ -59,8 +60,9 @@ impl ApiUser {
 }
 
 impl ApiUser {
-    /// The same, if the API server says that the user has this `name`. Without credentials, the name is that of all
-    /// who reach the server this way, for example through `kubectl proxy`.
+    /// The same user, completed with the `name` that the API server reports. Without credentials the name is
+    /// ignored: it is shared by everyone who reaches the server this way, for example through `kubectl
+    /// proxy`.
     #[must_use]
     pub fn or_named(self, name: Option<String>) -> Self {
         match (self, name) {
@@ -70,7 +72,7 @@ impl ApiUser {
     }
 }
 
-/// The service account in a token of Kubernetes. The server checks its signature.
+/// The service account in a Kubernetes token. Only the server checks the signature.
 fn service_account(token: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Claims {
@@ -94,7 +96,8 @@ const VERSION: u8 = 0xa0;
 /// The object ID of a common name.
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 
-/// The common name of the subject of a DER certificate; the last one if there are several, as for the API server.
+/// The common name of the subject of a DER certificate. If there are several, the last one counts, as for the
+/// API server.
 fn common_name(certificate: &[u8]) -> Option<String> {
     let (_, certificate, _) = element(certificate).filter(|(tag, ..)| *tag == SEQUENCE)?;
     let (_, mut rest, _) = element(certificate).filter(|(tag, ..)| *tag == SEQUENCE)?;
@@ -125,7 +128,7 @@ fn common_name(certificate: &[u8]) -> Option<String> {
     found.filter(|name| !name.is_empty())
 }
 
-/// The tag and the content of the first DER element, and what follows it.
+/// The tag and the content of the first DER element, and the bytes after it.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = der.split_first()?;
     let (&first, mut rest) = rest.split_first()?;

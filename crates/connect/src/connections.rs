@@ -1,6 +1,6 @@
-//! The connections to the API server, and which of them a request goes over.
+//! The connections to the API server, and the choice of a connection for each request.
 //!
-//! Gap in kube: it has no HTTP/2 (kube-rs/kube#1923), and cannot replace a connection that is dead.
+//! Gap in kube: it has no HTTP/2 (kube-rs/kube#1923), and cannot replace a dead connection.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,18 +28,18 @@ use super::tls::{self, Identity};
 
 /// A connection without data for this long gets a keep-alive request.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// The time limit of the answer to a keep-alive request.
+/// The time limit for the response to a keep-alive request.
 const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(15);
 
-/// How often a request is retried after the handshake of another request failed.
+/// How many times a request is retried after the handshake of another request failed.
 const MOST_FAILED_FOR_OTHERS: u8 = 8;
 
 type HttpClient<C> = legacy::Client<C, Body>;
 
-/// The connections to the API server. HTTP/2 sends all requests over one connection; concurrent requests
-/// wait for the same handshake. HTTP/1.1 needs one connection for each request. A new client certificate
-/// needs new connections. So does a request that timed out, because the next request on the same
-/// connection could time out too.
+/// The connections to the API server. HTTP/2 sends all requests over one connection, and concurrent requests
+/// wait for the same handshake. HTTP/1.1 needs one connection for each request. New connections are opened
+/// for a new client certificate. They are also opened after a request timed out, because the next request on
+/// the same connection could time out too.
 #[derive(Clone)]
 pub(super) struct Connections {
     connector: HttpsConnector<Dialer>,
@@ -49,11 +49,11 @@ pub(super) struct Connections {
 
 #[derive(Clone)]
 struct Clients {
-    /// Of the client certificate.
+    /// The generation of the client certificate.
     generation: u64,
-    /// How many there were before.
+    /// The number of earlier clients.
     number: u64,
-    /// None where the server has no HTTP/2.
+    /// `None` if the server has no HTTP/2.
     http2: Option<HttpClient<Http2Connector>>,
     http1: HttpClient<HttpsConnector<Dialer>>,
 }
@@ -112,7 +112,7 @@ impl Connections {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The clients whose connections show the present client certificate.
+    /// The clients whose connections use the current client certificate.
     fn clients(&self) -> Clients {
         let mut current = self.current();
         if current.generation != self.identity.generation() {
@@ -121,7 +121,7 @@ impl Connections {
         current.clone()
     }
 
-    /// Opens new connections from now on. What is under way goes on.
+    /// Opens new connections for later requests. Requests that were already sent continue.
     pub(super) fn reopen(&self) {
         self.renew(&mut self.current());
     }
@@ -149,7 +149,7 @@ impl Connections {
             let Some(http2) = clients.http2 else {
                 return Ok(clients.http1.request(request).await?);
             };
-            // Without a connection, nothing was sent.
+            // Retries are safe here: without a connection, nothing was sent.
             let waiting = Waiting {
                 connections: &self,
                 number: clients.number,
@@ -171,10 +171,11 @@ impl Connections {
     }
 }
 
-/// A request that waits for its answer. It was canceled if this is dropped before the answer.
+/// A request that waits for its response. If this is dropped before the response, the request was canceled,
+/// and new connections are opened.
 struct Waiting<'a> {
     connections: &'a Connections,
-    /// Of the clients that it was sent by.
+    /// The number of the clients that sent it.
     number: u64,
     is_over: bool,
 }
@@ -196,8 +197,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Whether the server ended the connection in good order, as it does when it doesn't know the user of another request on
-/// it. What only reads may be sent again.
+/// Whether the server closed the connection normally. It does so if it does not recognize the user of another
+/// request on the connection. A read may then be sent again.
 fn is_farewell(err: &legacy::Error) -> bool {
     causes(err)
         .filter_map(|cause| cause.downcast_ref::<h2::Error>())
@@ -210,8 +211,8 @@ fn is_no_http2(err: &legacy::Error) -> bool {
     causes(err).any(<dyn std::error::Error>::is::<NoHttp2>)
 }
 
-/// Whether a request waited for the handshake that another one began, and failed with it: the pool
-/// then doesn't say why. It has to find that out for itself.
+/// Whether a request waited for the handshake of another request and failed with it. The connection pool does
+/// not report the cause to this request, so it must try again to find the cause.
 fn is_of_another(err: &legacy::Error) -> bool {
     err.is_connect() && ConnectError::classify_cause(err).is_none()
 }
@@ -236,7 +237,7 @@ fn http2_client(connector: HttpsConnector<Dialer>) -> HttpClient<Http2Connector>
         .build(Http2Connector(connector))
 }
 
-/// Makes connections on which the server agreed to HTTP/2, and no other.
+/// Makes connections only if the server agrees to HTTP/2.
 #[derive(Clone)]
 struct Http2Connector(HttpsConnector<Dialer>);
 

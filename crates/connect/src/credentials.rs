@@ -1,7 +1,8 @@
 //! The `Authorization` header of each request: fixed, from a file that is read again, or from a plugin.
 //!
-//! Gap in kube: it does not run the plugin again after the server answered 401. It forgets a login that took longer than the request
-//! which began it. It sends credentials over plain HTTP too. kubectl does none of this.
+//! Gap in kube: it does not run the plugin again after the server answered 401. It loses a login that takes
+//! longer than the request that started it. It sends credentials over plain HTTP too. kubectl does none of
+//! this.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,16 +27,16 @@ use super::selection::ConnectTarget;
 use super::tls::Identity;
 use super::{Notice, Notices};
 
-/// A plugin that takes longer than this is named: it may wait for a person, or hang.
+/// After this time, the user is told the name of the plugin: it may wait for input, or hang.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// A token file is read again after this: service account tokens are replaced while a pod runs.
+/// A token file is read again after this time, because service account tokens are replaced while a pod runs.
 const TOKEN_FILE_FRESH: Duration = Duration::from_secs(50);
 
 /// The source of the header.
 #[derive(Clone)]
 pub(super) enum Credentials {
-    /// None is sent: an anonymous user, or one with a client certificate.
+    /// No header is sent: the user is anonymous, or has a client certificate.
     None,
     Fixed(HeaderValue),
     File(Arc<TokenFile>),
@@ -43,8 +44,8 @@ pub(super) enum Credentials {
 }
 
 impl Credentials {
-    /// The user's credentials. Plain HTTP carries none. A token or a certificate comes before a plugin, as for
-    /// kubectl, so that `--token` is enough where the plugin can't run.
+    /// The user's credentials. Plain HTTP carries none. A token or a certificate takes precedence over a
+    /// plugin, as in kubectl, so `--token` is enough if the plugin can't run.
     pub(super) fn of_user(
         target: &ConnectTarget,
         identity: &Identity,
@@ -96,8 +97,8 @@ impl Credentials {
         }
     }
 
-    /// Runs the credential plugin, if there is one, before the first request: a person may have to log
-    /// in, and the time limit of a request must not end that.
+    /// Runs the credential plugin, if there is one, before the first request. The user may have to log in,
+    /// and the time limit of a request must not interrupt that.
     pub(super) async fn obtain(&self) -> Result<(), PluginError> {
         self.header().await.map(drop)
     }
@@ -112,7 +113,7 @@ impl Credentials {
     }
 }
 
-/// The ID token of the one provider that kubectl still has; the others became plugins.
+/// The ID token of the only provider that kubectl still supports. The other providers became plugins.
 fn id_token(provider: &AuthProvider) -> Result<&str, ConnectError> {
     let unsupported = || ConnectError::AuthProvider {
         name: provider.name.clone(),
@@ -133,7 +134,7 @@ fn bearer(token: &str) -> Result<HeaderValue, http::header::InvalidHeaderValue> 
     Ok(value)
 }
 
-/// A token in a file. Where reading it again fails, the last one stays.
+/// A token in a file. If the file can't be read again, the last token is kept.
 pub(super) struct TokenFile {
     path: PathBuf,
     last: Mutex<(HeaderValue, Instant)>,
@@ -148,8 +149,8 @@ impl TokenFile {
         })
     }
 
-    /// The latest header. It is read beside the runtime: a file system may hang, and renewals of
-    /// other leases and their deadlines must not.
+    /// The latest header. The file is read in a separate thread, because a file system may hang. Renewals of
+    /// other leases and their deadlines must not wait for it.
     async fn header(&self) -> HeaderValue {
         let (last, read) = self.last().clone();
         if read.elapsed() <= TOKEN_FILE_FRESH {
@@ -182,18 +183,19 @@ impl TokenFile {
     }
 }
 
-/// What a plugin gave last, or is about to give.
+/// The credentials of a plugin, and the run that gets them.
 pub(super) struct PluginCredentials {
     plugin: Plugin,
     identity: Identity,
     notices: Notices,
-    /// The plugin was slow before, and the user has seen which plugin it is.
+    /// The user has already been told the name of this slow plugin.
     is_named: AtomicBool,
     last: Mutex<Option<Login>>,
 }
 
-/// One run of the plugin. All requests wait for the same run. If a request times out, the run continues for the next one,
-/// because a login may take longer than a request. It ends with its last handle; the credentials have one.
+/// One run of the plugin. All requests wait for the same run. If a request times out, the run continues for
+/// the next request, because a login may take longer than a request. The run ends when its last handle is
+/// dropped. The credentials hold one handle.
 #[derive(Clone)]
 struct Login {
     since: tokio::time::Instant,
@@ -207,7 +209,7 @@ struct IssuedCredentials {
 }
 
 impl IssuedCredentials {
-    /// Keeps the token, and has the certificate shown from now on.
+    /// Keeps the token, and uses the certificate from now on.
     fn take_over(credential: &Credential, identity: &Identity) -> Result<Self, PluginError> {
         if let Some((certificate, key)) = &credential.certificate {
             identity
@@ -232,7 +234,7 @@ impl Login {
         }
     }
 
-    /// Whether it goes on, or what it gave is good still.
+    /// Whether the run is still in progress, or its credentials have not expired.
     fn is_of_use(&self) -> bool {
         match self.issued.peek() {
             None => true,
@@ -257,7 +259,7 @@ impl PluginCredentials {
         issued.map(|issued| issued.header)
     }
 
-    /// The last login, or a new one where that is of no use any more.
+    /// The last login, or a new one if the last one cannot be used any more.
     fn login(&self) -> Login {
         let mut last = self.last();
         match last.as_ref().filter(|login| login.is_of_use()) {
@@ -274,7 +276,8 @@ impl PluginCredentials {
         }
     }
 
-    /// The server refused what the plugin gave: the next request asks it again, unless another one does already.
+    /// Drops credentials that the server refused. The next request runs the plugin again, unless it is
+    /// already running.
     fn forget(&self) {
         self.last().take_if(|login| login.issued.peek().is_some());
     }
@@ -284,7 +287,7 @@ impl PluginCredentials {
     }
 }
 
-/// Puts the header on every request.
+/// Adds the header to every request.
 pub(super) struct CredentialsLayer(pub(super) Credentials);
 
 impl<S> Layer<S> for CredentialsLayer {
@@ -320,7 +323,7 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let credentials = self.credentials.clone();
-        // The service that was polled ready is the one to call; its clone takes its place.
+        // Calls the service that was polled ready, and leaves its clone in its place.
         let next = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, next);
         Box::pin(async move {
@@ -349,7 +352,7 @@ mod tests {
     use super::*;
     use crate::kubeconfig::{Cluster, Exec};
 
-    /// The credentials of a shell script that finds its directory in `$0`.
+    /// The credentials from a shell script, which gets its directory in `$0`.
     fn credentials(
         directory: &TempDir,
         script: &str,
@@ -377,7 +380,7 @@ mod tests {
         (credentials, told)
     }
 
-    /// Waits until the plugin has made a file.
+    /// Waits until the plugin has created a file.
     async fn made(path: PathBuf) {
         while !path.exists() {
             tokio::time::sleep(Duration::from_millis(10)).await;

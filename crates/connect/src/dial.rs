@@ -1,7 +1,8 @@
-//! Opening a byte stream to the API server: directly, or through a proxy. TLS to the server comes on top of it.
+//! Opens a byte stream to the API server, directly or through a proxy. TLS to the server runs inside this
+//! stream.
 //!
-//! Gap in kube: it does not set `TCP_NODELAY` (kube-rs/kube#2056), does not know `socks5h` or passwords of SOCKS proxies, and
-//! trusts the cluster's authority for a `https://` proxy.
+//! Gap in kube: it does not set `TCP_NODELAY` (kube-rs/kube#2056). It does not support `socks5h` or passwords
+//! of SOCKS proxies. It trusts the cluster's authority for an `https://` proxy.
 
 use std::error::Error as StdError;
 use std::io;
@@ -31,10 +32,10 @@ const LONGEST_DIAL: Duration = Duration::from_secs(30);
 /// requires it.
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
-/// Why there is no stream.
+/// The reason why a stream could not be opened.
 #[derive(Clone, Debug, Error)]
 pub(super) enum DialError {
-    /// `host` as in the server's URL: without a port, if the URL has none.
+    /// `host` is the host in the server's URL, without a port if the URL has none.
     #[error("dial tcp {host}: connect: connection refused")]
     Refused { host: String },
     #[error("dial tcp: lookup {host}: no such host")]
@@ -56,13 +57,13 @@ pub(super) struct Dialer {
 struct Proxy {
     uri: Uri,
     user: Option<(String, String)>,
-    /// Makes the connection to the proxy itself; TLS only for a `https://` proxy.
+    /// Connects to the proxy itself. Uses TLS only for an `https://` proxy.
     connector: HttpsConnector<HttpConnector<Resolver>>,
 }
 
 impl Dialer {
-    /// A dialer, through the proxy where there is one. `proxy_tls` is what a `https://` proxy's certificate is
-    /// checked with.
+    /// Creates a dialer, which uses the proxy if there is one. `proxy_tls` is the TLS configuration for
+    /// checking the certificate of an `https://` proxy.
     pub(super) fn new(
         request_timeout: Option<Duration>,
         proxy: Option<Uri>,
@@ -115,7 +116,7 @@ impl Proxy {
     async fn open(self, server: Uri) -> Result<Stream, DialError> {
         let to_proxy = match self.uri.scheme_str() {
             Some("https") => self.uri.clone(),
-            // The connector knows no `socks5`; to it, a proxy without TLS is a plain host and port.
+            // The connector does not know `socks5`, and treats a proxy without TLS as a plain host and port.
             _ => with_scheme(&self.uri, "http"),
         };
         let stream = self
@@ -167,7 +168,7 @@ impl Proxy {
     }
 }
 
-/// Resolves names like the system does, and marks what it can't.
+/// Resolves names as the system does, and marks its errors as look-up errors.
 #[derive(Clone)]
 struct Resolver(GaiResolver);
 
@@ -213,7 +214,7 @@ fn of_connector(err: &(dyn StdError + 'static), server: &Uri) -> DialError {
     }
 }
 
-/// The innermost cause as Go would word it.
+/// The innermost cause, worded as in Go.
 fn reason(err: &(dyn StdError + 'static)) -> String {
     if find::<LookupError>(err).is_some() {
         return "no such host".to_owned();
@@ -229,7 +230,7 @@ fn find<'a, E: StdError + 'static>(err: &'a (dyn StdError + 'static)) -> Option<
     causes(err).find_map(|cause| cause.downcast_ref())
 }
 
-/// Name and password in a URL, with their percent escapes undone.
+/// The user name and password in a URL, with percent escapes decoded.
 pub(super) fn credentials(url: &Uri) -> Option<(String, String)> {
     let (user, _) = url.authority()?.as_str().rsplit_once('@')?;
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
@@ -249,7 +250,7 @@ pub(super) fn basic(
     Ok(value)
 }
 
-/// Host and port, without a password.
+/// The host and port, without user name and password.
 pub(super) fn authority(uri: &Uri) -> String {
     let whole = uri.authority().map_or("", |authority| authority.as_str());
     whole
@@ -258,7 +259,7 @@ pub(super) fn authority(uri: &Uri) -> String {
         .to_owned()
 }
 
-/// The same URI with the port spelt out, which tunnels need.
+/// The same URI with an explicit port, which tunnels need.
 fn with_port(uri: &Uri) -> Uri {
     if uri.port().is_some() {
         return uri.clone();

@@ -1,6 +1,7 @@
-//! What a connection takes from around the process.
+//! The environment of the process, as far as a connection depends on it.
 //!
-//! Gap in kube: it reads the variables of its own process, so a test cannot set them without affecting the others.
+//! Gap in kube: it reads the variables of its own process, so a test cannot set them without affecting other
+//! tests.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,24 +10,25 @@ use std::path::PathBuf;
 
 use super::platform::IS_WINDOWS;
 
-/// Environment variables, and where a pod finds its credentials: an argument, so that tests need no process of their own.
+/// Environment variables, and the location of a pod's credentials. It is an argument, so that tests need no
+/// process of their own.
 pub struct Environment {
     variables: HashMap<OsString, OsString>,
     /// Whether `Path` and `PATH` are one variable, as on Windows.
     ignores_case: bool,
-    /// Whether a credential plugin may ask on stdin: it is a terminal, and nobody else reads it.
+    /// Whether a credential plugin may prompt on stdin: stdin is a terminal, and nothing else reads it.
     pub stdin_may_ask: bool,
-    /// Where Kubernetes mounts a pod's service account.
+    /// The directory where Kubernetes mounts a pod's service account.
     pub service_account: PathBuf,
 }
 
 impl Environment {
-    /// This process's own, without a terminal.
+    /// The environment of this process, without a terminal.
     pub fn of_this_process() -> Self {
         Self::of_variables(std::env::vars_os())
     }
 
-    /// An environment of these variables alone, without a terminal.
+    /// An environment with only these variables, without a terminal.
     pub fn of_variables<K: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> Self {
@@ -55,17 +57,17 @@ impl Environment {
             .map(OsString::as_os_str)
     }
 
-    /// A variable's value; an empty one counts as unset, as it does for kubectl.
+    /// A variable's value. An empty value counts as unset, as in kubectl.
     pub fn get_os(&self, name: &str) -> Option<&OsStr> {
         self.set_os(name).filter(|value| !value.is_empty())
     }
 
-    /// A variable's value where it is text.
+    /// A variable's value, if it is valid Unicode.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.get_os(name)?.to_str()
     }
 
-    /// The first of these variables that is set.
+    /// The value of the first of these variables that is set.
     pub fn first_of(&self, names: [&str; 2]) -> Option<&str> {
         names.into_iter().find_map(|name| self.get(name))
     }

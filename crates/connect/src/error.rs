@@ -1,4 +1,4 @@
-//! What can go wrong on the way to an API server, in the words that kubectl has for it.
+//! The errors of a connection to an API server, worded as in kubectl.
 //!
 //! Gap in kube: it reports the errors of its libraries, without the file, user or server that they are about.
 
@@ -13,7 +13,7 @@ use std::{fmt, io};
 use chrono::{DateTime, SecondsFormat, Utc};
 use thiserror::Error;
 
-/// Whether `message` says by itself where it comes from: kubectl puts `error: ` before all others.
+/// Whether `message` already says where it comes from. kubectl puts `error: ` before all other messages.
 #[must_use]
 pub fn names_its_source(message: &str) -> bool {
     const BEGINNINGS: [&str; 5] = [
@@ -28,8 +28,8 @@ pub fn names_its_source(message: &str) -> bool {
         .any(|beginning| message.starts_with(beginning))
 }
 
-/// Why there is no connection. `Display` is kubectl's sentence, without the `error: ` that it puts before those that
-/// don't say by themselves where they come from.
+/// Why there is no connection. `Display` is kubectl's message, without the `error: ` that kubectl puts before
+/// messages that do not say where they come from.
 #[derive(Clone, Debug, Error)]
 #[allow(missing_docs, reason = "the messages say what each of them is")]
 pub enum ConnectError {
@@ -145,7 +145,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// What to do about it, if the message does not make that clear.
+    /// What to do about the error, if the message does not make that clear.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::KubeconfigMissing { .. } => "check the path in --kubeconfig",
@@ -192,7 +192,8 @@ impl ConnectError {
     }
 }
 
-/// Go's words for a certificate of other names, of which it lists those of the wanted one's kind.
+/// The message for a certificate with other names, worded as in Go. It lists the certificate's names of the
+/// same kind as the `wanted` one.
 fn wrong_name(presented: &[String], wanted: &str) -> String {
     let is_address = |name: &str| name.parse::<IpAddr>().is_ok();
     let of_kind = presented
@@ -218,7 +219,7 @@ fn rfc3339(time: &DateTime<Utc>) -> impl fmt::Display {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// An I/O error as Go words it: lower case, without the number.
+/// An I/O error worded as in Go: lower case, without the error number.
 #[must_use]
 pub fn in_words(err: &io::Error) -> String {
     let text = err.to_string();
@@ -230,8 +231,8 @@ pub fn in_words(err: &io::Error) -> String {
         .unwrap_or_default()
 }
 
-/// The error and its causes, outermost first. What an I/O error carries counts as a cause, which `source` alone would
-/// skip.
+/// The error and its causes, outermost first. An error inside an I/O error counts as a cause, although
+/// `source` skips it.
 pub(super) fn causes<'a>(
     err: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {

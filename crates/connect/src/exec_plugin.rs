@@ -1,8 +1,8 @@
-//! Credential plugins: programs that the kubeconfig names to get a token or a client certificate from.
+//! Credential plugins: programs in the kubeconfig that return a token or a client certificate.
 //!
-//! Gap in kube: it blocks until the plugin ends, even if nobody waits for it any more (kube-rs/kube#1632). It gives the
-//! plugin stdin even if that is no terminal. It does not check the answer's API version, and does not tell the plugin about
-//! `disable-compression`.
+//! Gap in kube: it blocks until the plugin ends, even if nothing waits for it any more (kube-rs/kube#1632).
+//! It gives the plugin stdin even if stdin is not a terminal. It does not check the API version of the
+//! response, and does not tell the plugin about `disable-compression`.
 
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -29,10 +29,11 @@ const API_VERSIONS: [&str; 2] = [
     "client.authentication.k8s.io/v1beta1",
 ];
 
-/// The cluster's extension that is meant for its users' plugins.
+/// The cluster's extension that is passed to the users' plugins.
 const CONFIG_EXTENSION: &str = "client.authentication.k8s.io/exec";
 
-/// Why a plugin gave no credentials. Nothing that a plugin printed on stdout ever gets in here: it may be a secret.
+/// Why a plugin returned no credentials. It never contains what a plugin printed on stdout, because that may
+/// be a secret.
 #[derive(Clone, Debug, Error)]
 pub(super) enum PluginError {
     #[error("exec plugin: invalid apiVersion {version:?}")]
@@ -67,7 +68,7 @@ pub(super) enum PluginError {
 }
 
 impl PluginError {
-    /// What the kubeconfig says about getting the missing program.
+    /// The kubeconfig's hint on how to install the missing program.
     pub(super) fn install_hint(&self) -> Option<String> {
         match self {
             Self::NotFound { install_hint, .. } => install_hint.clone(),
@@ -76,15 +77,15 @@ impl PluginError {
     }
 }
 
-/// What a plugin returned.
+/// The credentials that a plugin returned.
 pub(super) struct Credential {
     pub(super) token: Option<String>,
     pub(super) certificate: Option<(String, String)>,
-    /// When to ask again; `None` is never.
+    /// When to run the plugin again; `None` means never.
     pub(super) expires: Option<DateTime<Utc>>,
 }
 
-/// A plugin as the kubeconfig configures it, checked.
+/// A plugin as configured in the kubeconfig. The configuration has been checked.
 #[derive(Clone)]
 pub(super) struct Plugin {
     config: Exec,
@@ -92,7 +93,7 @@ pub(super) struct Plugin {
     stdin: Stdin,
 }
 
-/// Whether a plugin may ask on stdin.
+/// Whether a plugin may prompt on stdin.
 #[derive(Clone, Default)]
 pub(super) struct Stdin {
     is_terminal: bool,
@@ -100,7 +101,7 @@ pub(super) struct Stdin {
 }
 
 impl Stdin {
-    /// It may, where stdin is a terminal.
+    /// Allows prompts if stdin is a terminal.
     pub(super) fn new(is_terminal: bool) -> Self {
         Self {
             is_terminal,
@@ -108,7 +109,7 @@ impl Stdin {
         }
     }
 
-    /// Somebody else reads it from now on.
+    /// Forbids prompts from now on, because something else reads stdin.
     pub(super) fn take(&self) {
         self.is_taken.store(true, Ordering::Relaxed);
     }
@@ -147,13 +148,14 @@ impl Plugin {
         })
     }
 
-    /// The program as the kubeconfig names it.
+    /// The program, as named in the kubeconfig.
     pub(super) fn command(&self) -> &str {
         &self.config.command
     }
 
-    /// Runs the plugin and waits for it. It shares our stderr, our process group, and our stdin where it may ask there.
-    /// Dropping the future ends it, with what it started, except on Windows.
+    /// Runs the plugin and waits for it. It shares our stderr and our process group, and also our stdin if it
+    /// may prompt there. Dropping the future kills it and the processes that it started. On Windows, only the
+    /// plugin itself is killed.
     pub(super) async fn run(&self) -> Result<Credential, PluginError> {
         let interactive = match self.config.interactive_mode {
             Some(ExecInteractiveMode::Never) => false,
@@ -257,17 +259,18 @@ impl Plugin {
     }
 }
 
-/// A plugin's process. Dropped before it has ended, it is killed with what it started, because nobody waits for its
-/// answer. On Windows, what it started goes on.
+/// The process of a plugin. If this is dropped before the process has ended, nothing waits for its response
+/// any more. So the process is killed, with the processes that it started. On Windows, those continue.
 struct Process {
     child: Child,
-    /// The terminal's modes before the plugin ran, if it may prompt there. A plugin that is killed while
-    /// it hides the input can't restore them.
+    /// The terminal's modes before the plugin ran, if it may prompt there. A plugin that is killed while it
+    /// hides the input can't restore them.
     modes: Option<TerminalModes>,
 }
 
 impl Process {
-    /// Starts it beside the runtime: a file system may hang, and the deadlines of locks must not wait for it.
+    /// Starts the process in a separate thread, because a file system may hang. The deadlines of locks must
+    /// not wait for it.
     async fn start(
         start: impl FnOnce() -> io::Result<Child> + Send + 'static,
         interactive: bool,
@@ -279,7 +282,7 @@ impl Process {
         starting.await.map_err(io::Error::other)?
     }
 
-    /// Waits for its end, and for that of its stdout.
+    /// Waits until the process and its stdout have ended.
     async fn output(mut self) -> io::Result<(ExitStatus, Vec<u8>)> {
         let pipe = self.child.stdout.take();
         let reading = async {
@@ -295,10 +298,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Once it was waited for, its number may be somebody else's.
+        // Once the process was waited for, its pid may belong to another process.
         let Some(pid) = self.child.id() else { return };
         supervisor::kill_tree(pid);
-        // It may have ended by now.
+        // The process may already have ended.
         let _ = self.child.start_kill();
         if let Some(modes) = &self.modes {
             modes.restore();
@@ -326,7 +329,7 @@ struct Spec {
     cluster: Option<ClusterInfo>,
 }
 
-/// What a plugin learns about the cluster, in the kubeconfig's own field names.
+/// The information about the cluster that is passed to a plugin, with the field names of the kubeconfig.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct ClusterInfo {

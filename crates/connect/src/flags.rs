@@ -165,7 +165,7 @@ pub struct Flags {
     pub password: Option<Infallible>,
 }
 
-/// The time limit of one request; `None` is without limit.
+/// The time limit of one request; `None` means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeout(pub Option<Duration>);
 
@@ -175,8 +175,8 @@ impl Default for Timeout {
     }
 }
 
-/// Reads `--request-timeout`: whole seconds, or a duration as Go writes it. The server gets this limit,
-/// and cannot parse one that is longer than Go's.
+/// Parses `--request-timeout`: whole seconds, or a duration in Go's notation. The server receives this limit
+/// too, and cannot parse a limit that is longer than Go's maximum.
 fn request_timeout(typed: &str) -> Result<Timeout, String> {
     let time = match typed.parse::<u64>() {
         Ok(seconds) => {
@@ -198,7 +198,7 @@ fn key_and_value(typed: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The spellings of true and false that Go's flags take.
+/// Accepts the spellings of true and false that Go's flags accept.
 fn boolean() -> impl TypedValueParser<Value = bool> {
     const TRUE: [&str; 6] = ["true", "True", "TRUE", "t", "T", "1"];
     const FALSE: [&str; 6] = ["false", "False", "FALSE", "f", "F", "0"];
@@ -206,7 +206,7 @@ fn boolean() -> impl TypedValueParser<Value = bool> {
         .map(|typed| TRUE.contains(&typed.as_str()))
 }
 
-/// Refuses kubectl's name and password, which no API server has taken since 1.19, without showing them.
+/// Rejects kubectl's user name and password without showing them. No API server has accepted them since 1.19.
 #[derive(Clone)]
 struct BasicAuth;
 

@@ -1,6 +1,7 @@
-//! Finding, reading and merging kubeconfig files by kubectl's rules.
+//! Finds, reads and merges kubeconfig files by kubectl's rules.
 //!
-//! Gap in kube: it fails if one of the files in `KUBECONFIG` is missing, which kubectl skips. It does not expand `~`.
+//! Gap in kube: it fails if one of the files in `KUBECONFIG` is missing; kubectl skips it. It does not expand
+//! `~`.
 
 mod model;
 
@@ -15,11 +16,12 @@ use super::environment::Environment;
 use super::error::{ConnectError, in_words};
 use super::platform::IS_WINDOWS;
 
-/// Where it is in the user's directory.
+/// The path of the kubeconfig in the user's home directory.
 const KUBECONFIG: &str = ".kube/config";
 
-/// Reads the kubeconfig that kubectl would: the explicit file alone, which must exist; else all files that KUBECONFIG
-/// names, without the missing ones; else `~/.kube/config`. Where there is none at all, it is empty.
+/// Reads the same kubeconfig as kubectl. An explicit file is the only one, and must exist. Otherwise all
+/// existing files in KUBECONFIG are merged. Otherwise it is `~/.kube/config`. If there is no file at all, the
+/// result is empty.
 pub(super) fn load(
     explicit: Option<&Path>,
     environment: &Environment,
@@ -51,7 +53,7 @@ fn files(environment: &Environment) -> Vec<PathBuf> {
     paths.map(|path| expand_home(&path, environment)).collect()
 }
 
-/// Replaces a leading `~`, which a shell leaves alone behind `=` and `:`.
+/// Replaces a leading `~`. A shell does not expand it after `=` and `:`.
 fn expand_home(path: &Path, environment: &Environment) -> PathBuf {
     match (path.strip_prefix("~"), home(environment)) {
         (Ok(rest), Some(home)) => home.join(rest),
@@ -59,7 +61,7 @@ fn expand_home(path: &Path, environment: &Environment) -> PathBuf {
     }
 }
 
-/// The user's directory, as kubectl finds it.
+/// The user's home directory, as kubectl finds it.
 fn home(environment: &Environment) -> Option<PathBuf> {
     match IS_WINDOWS {
         true => home_on_windows(environment, look),
@@ -67,7 +69,7 @@ fn home(environment: &Environment) -> Option<PathBuf> {
     }
 }
 
-/// What is at a path of Windows.
+/// What exists at a path on Windows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Found {
     Nothing,
@@ -84,8 +86,8 @@ fn look(path: &Path) -> Found {
     }
 }
 
-/// The first directory with a kubeconfig; else the first writable one, the first that exists, or the first that is set.
-/// The two orders differ, as in client-go.
+/// The first directory with a kubeconfig. Otherwise the first writable directory, the first that exists, or
+/// the first that is set. The two lists have different orders, as in client-go.
 fn home_on_windows(environment: &Environment, look: impl Fn(&Path) -> Found) -> Option<PathBuf> {
     let variable = |name| environment.get_os(name).map(PathBuf::from);
     let home = variable("HOME");
@@ -100,11 +102,11 @@ fn home_on_windows(environment: &Environment, look: impl Fn(&Path) -> Found) -> 
         return Some(home.clone());
     }
     let rest = [home, profile, drive].into_iter().flatten();
-    // The first of the best: `max_by_key` would return the last.
+    // `max_by_key` returns the last of the best ones, so the order is reversed to get the first.
     rest.rev().max_by_key(|home| look(home))
 }
 
-/// Reads one file; `None` if it doesn't exist.
+/// Reads one file; `None` if it does not exist.
 fn read(path: &Path) -> Result<Option<Kubeconfig>, ConnectError> {
     let unusable = |detail| ConnectError::Kubeconfig {
         path: path.to_owned(),

@@ -1,12 +1,13 @@
-//! From kubeconfig and flags to a client, kubectl's way.
+//! Creates a client from kubeconfig and flags, as kubectl does.
 //!
-//! [`connect`] decides where to and as whom, and builds the transport; nothing is sent before the first request, so
-//! most of what can go wrong with a connection shows only there. [`ConnectError::classify`] names it then.
+//! [`connect`] selects the server and the user, and builds the transport. Nothing is sent before the first
+//! request, so most connection problems only appear then. [`ConnectError::classify`] names them.
 //!
-//! kube does the rest. The head of each file in `src/` names the gap in kube that it closes, or why it is here. Once kube
-//! closes a gap, its file can go.
+//! kube does the rest. The head of each file in `src/` names the gap in kube that it closes, or why it is
+//! here. Once kube closes a gap, you can delete its file.
 //!
-//! This module never prints: what the API server or `-v` has to say goes to the caller as a [`Notice`].
+//! This crate never prints. It passes the API server's warnings and the output of `-v` to the caller as a
+//! [`Notice`].
 
 mod api_user;
 mod connections;
@@ -44,65 +45,69 @@ use self::tls::Identity;
 use self::transport::Options;
 pub use self::webhook::{Webhook, WebhookError};
 
-/// A way to an API server, as one user.
+/// A connection to an API server, as one user.
 pub struct Connection {
     /// Sends requests. Cheap to clone; all clones share their connections.
     pub client: kube::Client,
-    /// The kubeconfig context in use; none in a cluster, or with `--server` alone.
+    /// The kubeconfig context in use; `None` in a pod, or with `--server` alone.
     pub context: Option<String>,
     /// The API server's URL.
     pub server: String,
-    /// Whom the kubeconfig or the flags say we are, in words for a confirmation; none for an anonymous user.
+    /// The user as the kubeconfig or the flags describe them, for a confirmation; `None` for an anonymous
+    /// user.
     pub user: Option<String>,
     /// The API user of the caller, as far as the credentials show it.
     pub api_user: ApiUser,
-    /// The longest time that one request may take; `None` is without limit.
+    /// The time limit of one request; `None` means no limit.
     pub request_timeout: Option<Duration>,
     stdin: Stdin,
     connections: Connections,
 }
 
 impl Connection {
-    /// What opens new connections for all requests from now on, for a machine that was paused: the old ones may be dead,
-    /// and nobody would notice before a request on them takes too long. What is under way goes on.
+    /// A function that opens new connections for all later requests. Call it after the machine was paused:
+    /// the old connections may be dead, and this would only be noticed once a request on them times out.
+    /// Requests that were already sent continue.
     pub fn reconnector(&self) -> impl Fn() + Send + Sync + use<> {
         let connections = self.connections.clone();
         move || connections.reopen()
     }
 
-    /// Leaves stdin to a command that is run from now on: a credential plugin may not ask there any more. What reads a
-    /// terminal behind the back of the command that has it is stopped, and this process with it.
+    /// Leaves stdin to a command that is run from now on. A credential plugin may then not prompt there any
+    /// more. A process that reads from a terminal that the command has is stopped, and this process with it.
     pub fn leave_stdin(&self) {
         self.stdin.take();
     }
 }
 
-/// Something to tell the person while requests are under way.
+/// A message for the user, while requests are in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The text of a `Warning` header, once a connection; kubectl prints it behind `Warning: `.
+    /// The text of a `Warning` header. Each text is reported once per connection. kubectl prints it after
+    /// `Warning: `.
     ApiWarning(String),
-    /// What `-v` asked to see of a request or an answer, without any secret.
+    /// A line about a request or a response, as requested with `-v`. It contains no secrets.
     Trace(String),
-    /// The credential plugin of this name has run for two seconds: it may wait for a person, or hang. Told once a connection.
+    /// The credential plugin with this name has run for two seconds. It may wait for input, or hang. Reported
+    /// once per connection.
     SlowPlugin(String),
 }
 
-/// Where notices go.
+/// Receives the notices.
 pub type Notices = Arc<dyn Fn(Notice) + Send + Sync>;
 
-/// The URL of the API server that `flags` choose. Runs and sends nothing.
+/// The URL of the API server that `flags` select. Runs no plugin and sends nothing.
 ///
 /// # Errors
-/// When the kubeconfig can't be read, or names something that doesn't exist.
+/// If the kubeconfig can't be read, or refers to something that does not exist.
 pub fn server_of(flags: &Flags, environment: &Environment) -> Result<String, ConnectError> {
     selection::select(flags, environment).map(|target| url(&target))
 }
 
-/// The names in the kubeconfig that `flags` choose. Runs and sends nothing.
+/// The names in the kubeconfig that `flags` select. Runs no plugin and sends nothing.
 ///
 /// # Errors
-/// When the kubeconfig can't be read.
+/// If the kubeconfig can't be read.
 pub fn names_of(flags: &Flags, environment: &Environment) -> Result<KubeconfigNames, ConnectError> {
     kubeconfig::load(flags.kubeconfig.as_deref(), environment).map(|config| config.names())
 }
@@ -111,16 +116,16 @@ fn url(target: &ConnectTarget) -> String {
     target.server.to_string().trim_end_matches('/').to_owned()
 }
 
-/// Finds the API server and the user's credentials, and builds the client, which calls itself `user_agent`. Sends nothing, but runs the kubeconfig's
-/// credential plugin where there is one.
+/// Finds the API server and the user's credentials, and builds the client. The client sends `user_agent` as
+/// its name. Sends nothing, but runs the kubeconfig's credential plugin if there is one.
 ///
 /// # Errors
-/// When the kubeconfig can't be read, names something that doesn't exist, or holds a certificate, key or address that
-/// can't be used; and when the plugin fails.
+/// If the kubeconfig can't be read, refers to something that does not exist, or contains a certificate, key
+/// or address that can't be used. Also if the plugin fails.
 ///
 /// # Caveats
-/// There is no time limit for the plugin, which may have a person log in. Dropping the future ends it with all that it
-/// started, and so does dropping the client: not later than with the runtime.
+/// The plugin has no time limit, because the user may have to log in. Dropping the future ends the plugin and
+/// the processes that it started. So does dropping the client, or at the latest the runtime.
 ///
 /// # Panics
 /// Outside a tokio runtime, which the client's background task needs.

@@ -1,5 +1,5 @@
-//! What differs between operating systems: the modes of the terminal, which a credential plugin may
-//! change, and whether kubectl's rules for Windows apply.
+//! The differences between operating systems: terminal modes, which a credential plugin may change, and
+//! whether kubectl's rules for Windows apply.
 //!
 //! Gap in kube: it never ends a plugin, so it never restores the terminal's modes.
 
@@ -18,19 +18,19 @@ mod unix {
     use rustix::process::getpgrp;
     use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 
-    /// How the terminal on stdin is set, such as whether it shows what is typed.
+    /// The modes of the terminal at stdin, such as whether it shows typed characters.
     pub(crate) struct TerminalModes(Termios);
 
     impl TerminalModes {
-        /// Those of this moment; `None` where stdin is no terminal.
+        /// The current modes; `None` if stdin is not a terminal.
         pub(crate) fn of_stdin() -> Option<Self> {
             tcgetattr(io::stdin()).ok().map(Self)
         }
 
-        /// Sets them again.
+        /// Sets these modes again.
         pub(crate) fn restore(&self) {
             let stdin = io::stdin();
-            // A process in the background would be stopped by that.
+            // This would stop a process in the background.
             if tcgetpgrp(&stdin).is_ok_and(|foreground| foreground == getpgrp()) {
                 // The terminal may be gone.
                 let _ = tcsetattr(&stdin, OptionalActions::Now, &self.0);
@@ -43,7 +43,7 @@ mod unix {
 mod elsewhere {
     use std::convert::Infallible;
 
-    /// Not known here.
+    /// Terminal modes are not supported on this system.
     pub(crate) struct TerminalModes(Infallible);
 
     impl TerminalModes {

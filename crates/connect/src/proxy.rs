@@ -1,7 +1,9 @@
-//! Whether requests go through a proxy, and which: the kubeconfig's, else the environment's with Go's meaning.
+//! Decides whether requests go through a proxy. The proxy is the kubeconfig's, otherwise the environment's
+//! with Go's rules.
 //!
-//! Gap in kube: it compares `NO_PROXY` with the address of the proxy instead of the server's (see kube-rs/kube#1203), and sends
-//! requests to the local machine through a proxy. hyper-util's matcher ignores ports in `NO_PROXY`.
+//! Gap in kube: it compares `NO_PROXY` with the address of the proxy instead of the server's (see
+//! kube-rs/kube#1203), and sends requests to the local machine through a proxy. hyper-util's matcher ignores
+//! ports in `NO_PROXY`.
 
 use std::net::IpAddr;
 
@@ -11,7 +13,7 @@ use ipnet::IpNet;
 use super::environment::Environment;
 use super::error::ConnectError;
 
-/// The proxy for an API server. The kubeconfig's `proxy-url` holds for every server, whatever NO_PROXY says.
+/// The proxy for an API server. The kubeconfig's `proxy-url` applies to every server, regardless of NO_PROXY.
 pub(super) fn choose(
     server: &Uri,
     from_kubeconfig: Option<&str>,
@@ -33,7 +35,7 @@ pub(super) fn choose(
     if goes_direct(server, exceptions) {
         return Ok(None);
     }
-    // Go takes a bare host and port in these variables.
+    // Go accepts a bare host and port in these variables.
     let url = if url.contains("://") {
         url
     } else {
@@ -60,7 +62,7 @@ fn parse(url: &str, schemes: &[&str]) -> Result<Uri, ConnectError> {
     Ok(uri)
 }
 
-/// The URL as it may be shown.
+/// The URL without user name and password, so that it can be shown.
 fn without_password(url: &str) -> String {
     match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
@@ -68,8 +70,8 @@ fn without_password(url: &str) -> String {
     }
 }
 
-/// Go's NO_PROXY. The local machine never needs a proxy; `*` is everything; an entry is a network, an address or a
-/// domain with all below it, each but the first with a port where one is given.
+/// Go's rules for NO_PROXY. The local machine never needs a proxy. `*` matches everything. An entry is a
+/// network, an address, or a domain with all its subdomains. An address or a domain may have a port.
 fn goes_direct(server: &Uri, exceptions: &str) -> bool {
     let host = server
         .host()
@@ -129,7 +131,7 @@ fn matches(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool 
     }
 }
 
-/// `name:port` in two; a bare IPv6 address has colons, but no port.
+/// Splits `name:port`. A bare IPv6 address has colons, but no port.
 fn split_port(entry: &str) -> (&str, Option<&str>) {
     if let Some((address, rest)) = entry
         .strip_prefix('[')

@@ -1,7 +1,8 @@
-//! Which API server, and as whom: the kubeconfig's context with the flags laid over it, by kubectl's precedence.
+//! Selects the API server and the user: the kubeconfig's context, overridden by the flags with kubectl's
+//! precedence.
 //!
-//! Gap in kube: it takes context, cluster and user only, none of kubectl's other flags, and continues as an anonymous user if the
-//! user is missing (kube-rs/kube#1594).
+//! Gap in kube: it accepts only context, cluster and user, none of kubectl's other flags. If the user is
+//! missing, it continues as an anonymous user (kube-rs/kube#1594).
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,7 +15,7 @@ use super::error::{ConnectError, in_words};
 use super::kubeconfig::{self, Cluster, Context, Kubeconfig, User};
 use crate::flags::Flags;
 
-/// Where kubectl goes when nobody says where to.
+/// kubectl's server if none is configured.
 const DEFAULT_SERVER: &str = "http://localhost:8080";
 
 /// An API server and a user, with everything known about both.
@@ -28,13 +29,13 @@ pub(super) struct ConnectTarget {
 }
 
 impl ConnectTarget {
-    /// Whether requests travel under TLS. Credentials go nowhere else.
+    /// Whether requests use TLS. Credentials are only sent with TLS.
     pub(super) fn is_secure(&self) -> bool {
         self.server.scheme_str() == Some("https")
     }
 }
 
-/// Decides the target of this command line.
+/// Selects the target of this command line.
 pub(super) fn select(
     args: &Flags,
     environment: &Environment,
@@ -117,7 +118,8 @@ fn context<'a>(config: &'a Kubeconfig, args: &'a Flags) -> Result<NamedContext<'
     Ok(Some((name, context)))
 }
 
-/// The cluster's name and what the kubeconfig says of it; none if neither flag nor context names one.
+/// The cluster's name and its entry in the kubeconfig; none if neither the flag nor the context names a
+/// cluster.
 fn cluster<'a>(
     config: &'a Kubeconfig,
     context: NamedContext<'a>,
@@ -142,7 +144,7 @@ fn cluster<'a>(
         return Ok(("", None));
     };
     match config.cluster(name) {
-        // kubectl goes on to localhost:8080 here, which is never what was meant.
+        // kubectl continues with localhost:8080 here, which is never what the user wants.
         None if args.server.is_none() => Err(ConnectError::ContextWithoutCluster {
             context: context.to_owned(),
             cluster: name.clone(),
@@ -151,7 +153,7 @@ fn cluster<'a>(
     }
 }
 
-/// The user's name and what the kubeconfig says of them; none if neither flag nor context names one.
+/// The user's name and their entry in the kubeconfig; none if neither the flag nor the context names a user.
 fn user<'a>(
     config: &'a Kubeconfig,
     context: NamedContext<'a>,
@@ -173,7 +175,7 @@ fn user<'a>(
         return Ok(("", None));
     };
     match config.user(name) {
-        // kubectl goes on to ask for a name and password here, which no API server takes any more.
+        // kubectl asks for a user name and password here, which no API server accepts any more.
         None if args.token.is_none() && args.client_certificate.is_none() => {
             Err(ConnectError::ContextWithoutUser {
                 context: context.to_owned(),
@@ -187,13 +189,14 @@ fn user<'a>(
 fn override_cluster(cluster: &mut Cluster, args: &Flags) {
     if let Some(server) = nonempty(args.server.as_ref()) {
         cluster.server = Some(server);
-        // The name on the kubeconfig's server says nothing about another one.
+        // The TLS server name of the kubeconfig's server does not apply to another server.
         cluster.tls_server_name = None;
     }
     if let Some(name) = nonempty(args.tls_server_name.as_ref()) {
         cluster.tls_server_name = Some(name);
     }
-    // A flag for one of these settles all three: a CA given by hand is to be checked, and "insecure" needs no CA.
+    // A flag for one of these replaces all three: a CA from a flag must be checked, and "insecure" needs no
+    // CA.
     let insecure = args.insecure_skip_tls_verify == Some(true);
     if insecure || args.certificate_authority.is_some() {
         cluster.insecure_skip_tls_verify = insecure;
@@ -290,7 +293,7 @@ fn readable(path: Option<&str>, what: &'static str, owner: &str) -> Result<(), C
         })
 }
 
-/// A server as kubectl takes it: a URL, or a host and port, which then speak plain HTTP.
+/// A server as kubectl accepts it: a URL, or a host and port, which use plain HTTP.
 fn server_url(server: &str) -> Result<Uri, ConnectError> {
     let invalid = || ConnectError::InvalidServer {
         server: server.to_owned(),
@@ -305,14 +308,14 @@ fn server_url(server: &str) -> Result<Uri, ConnectError> {
     if !host || !matches!(url.scheme_str(), Some("http" | "https")) {
         return Err(invalid());
     }
-    // Query and fragment are no part of a server's address.
+    // Query and fragment are not part of a server's address.
     let path = url.path().to_owned();
     let mut parts = url.into_parts();
     parts.path_and_query = Some(path.parse().map_err(|_| invalid())?);
     Uri::from_parts(parts).map_err(|_| invalid())
 }
 
-/// What a pod knows by its service account, if it has one.
+/// The cluster and the user of a pod's service account, if it has one.
 fn service_account(environment: &Environment) -> Option<(Cluster, User)> {
     let host = environment.get("KUBERNETES_SERVICE_HOST")?;
     let port = environment.get("KUBERNETES_SERVICE_PORT")?;
@@ -374,7 +377,7 @@ fn path_text(path: impl AsRef<Path>) -> String {
 mod tests {
     use super::*;
 
-    /// A pod's environment, and its service account in namespace `own`.
+    /// The environment of a pod, with its service account in namespace `own`.
     fn pod(variables: &[(&'static str, &'static str)]) -> (tempfile::TempDir, Environment) {
         let account = tempfile::tempdir().expect("a directory");
         for (name, text) in [

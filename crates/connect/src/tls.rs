@@ -1,7 +1,7 @@
-//! TLS to the API server: whom to trust, and the client certificate to show.
+//! TLS to the API server: the trusted authorities and the client certificate.
 //!
-//! Gap in kube: it reads the client certificate once: one that a plugin renews needs a new client (kube-rs/kube#1675). It also
-//! refuses X.509 v1 certificates, which kubectl accepts.
+//! Gap in kube: it reads the client certificate once. If a plugin renews the certificate, kube needs a new
+//! client (kube-rs/kube#1675). It also refuses X.509 v1 certificates, which kubectl accepts.
 
 use std::fs;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -19,8 +19,7 @@ use rustls::{ClientConfig, InconsistentKeys, RootCertStore, SignatureScheme};
 use super::error::{ConnectError, in_words};
 use super::selection::ConnectTarget;
 
-/// The TLS configuration for a target. The system's authorities are loaded only if the kubeconfig names
-/// none.
+/// The TLS configuration for a target. The system's authorities are loaded only if the kubeconfig names none.
 pub(super) fn client_config(
     target: &ConnectTarget,
     identity: &Identity,
@@ -41,7 +40,8 @@ pub(super) fn client_config(
     Ok(config)
 }
 
-/// The system's authorities, for a `https://` proxy: the cluster's own vouch for the cluster only.
+/// Trusts the system's authorities, for an `https://` proxy. The cluster's authorities are only valid for the
+/// cluster.
 pub(super) fn system_trust(server: &Uri) -> Result<ClientConfig, ConnectError> {
     let config = kube::Config::new(server.clone()).rustls_client_config();
     config.map_err(|err| ConnectError::Transport {
@@ -56,7 +56,7 @@ pub(super) fn no_trust() -> ClientConfig {
         .with_no_client_auth()
 }
 
-/// The certificates of the authorities that the kubeconfig or a flag names.
+/// The certificates of the authorities from the kubeconfig or a flag.
 fn authorities(target: &ConnectTarget) -> Result<Option<Vec<Vec<u8>>>, ConnectError> {
     let cluster = &target.cluster;
     let Some(pem) = load(
@@ -80,7 +80,7 @@ fn authorities(target: &ConnectTarget) -> Result<Option<Vec<Vec<u8>>>, ConnectEr
     Ok(Some(certificates))
 }
 
-/// The client certificate to show, which a credential plugin may replace while connections are made.
+/// The client certificate to use. A credential plugin may replace it while connections are made.
 #[derive(Clone, Default)]
 pub(super) struct Identity {
     current: Arc<RwLock<ClientCertificate>>,
@@ -89,7 +89,7 @@ pub(super) struct Identity {
 #[derive(Default)]
 struct ClientCertificate {
     certificate: Option<Arc<CertifiedKey>>,
-    /// How often the certificate was replaced by another one.
+    /// How many times the certificate was replaced by another one.
     generation: u64,
 }
 
@@ -133,7 +133,8 @@ impl Identity {
         Some(certificate.to_vec())
     }
 
-    /// How often the certificate was replaced by another one: connections of an earlier generation show an old one.
+    /// How many times the certificate was replaced by another one. Connections of an earlier generation use
+    /// an older certificate.
     pub(super) fn generation(&self) -> u64 {
         self.current
             .read()
@@ -141,7 +142,7 @@ impl Identity {
             .generation
     }
 
-    /// Shows this certificate from the next connection on.
+    /// Uses this certificate from the next connection on.
     pub(super) fn replace(&self, certificate: &[u8], key: &[u8]) -> Result<(), String> {
         let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>();
         let chain = chain.map_err(|err| err.to_string())?;
@@ -153,7 +154,8 @@ impl Identity {
         let provider = rustls::crypto::ring::default_provider();
         let key = provider.key_provider.load_private_key(key);
         let pair = CertifiedKey::new(chain, key.map_err(|err| err.to_string())?);
-        // A certificate that rustls can't read, such as one of X.509 version 1, is for the server to judge.
+        // rustls can't read some certificates, such as those of X.509 version 1. The server decides whether
+        // to accept them.
         if let Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) =
             pair.keys_match()
         {
@@ -196,7 +198,7 @@ impl ResolvesClientCert for Identity {
     }
 }
 
-/// The PEM of a certificate or key: its inline data in base64, else its file.
+/// The PEM of a certificate or key: its inline base64 data if there is any, otherwise its file.
 fn load(
     what: &'static str,
     owner: &str,
@@ -227,7 +229,7 @@ fn load(
 mod tests {
     use super::*;
 
-    /// Made by `openssl x509 -req` without extensions.
+    /// Created with `openssl x509 -req` without extensions.
     const VERSION_1: [&[u8]; 2] = [
         include_bytes!("../testdata/version-1.crt"),
         include_bytes!("../testdata/version-1.key"),

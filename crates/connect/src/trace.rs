@@ -1,5 +1,5 @@
-//! What `-v` shows of requests and answers, in kubectl's layout: 6 an answer's URL, status and time; 7 requests and
-//! their headers, too; 8 all headers and the bodies.
+//! The output of `-v` for requests and responses, in kubectl's layout. Level 6 shows the URL, status and time
+//! of a response. Level 7 also shows requests and their headers. Level 8 shows all headers and the bodies.
 //!
 //! Gap in kube: its trace events have no headers and no bodies.
 
@@ -17,7 +17,7 @@ use tower::{BoxError, Layer, Service};
 use super::warnings::Warnings;
 use super::{Notice, Notices};
 
-/// Headers that carry credentials, the client's or the server's.
+/// Headers that carry credentials of the client or the server.
 const SECRET_HEADERS: [&str; 4] = [
     "authorization",
     "proxy-authorization",
@@ -25,7 +25,7 @@ const SECRET_HEADERS: [&str; 4] = [
     "set-cookie",
 ];
 
-/// Watches requests and answers go by.
+/// Observes requests and responses.
 #[derive(Clone)]
 pub(super) struct ObserveLayer {
     pub(super) level: u8,
@@ -158,7 +158,7 @@ impl ObserveLayer {
     }
 }
 
-/// A line for each header, the secret ones masked.
+/// One line for each header. Secrets are masked.
 fn headers(headers: &HeaderMap) -> String {
     let mut lines = String::new();
     for (name, value) in headers {
@@ -174,7 +174,7 @@ fn headers(headers: &HeaderMap) -> String {
     lines
 }
 
-/// A credential without its secret: what kind it is stays.
+/// A credential without its secret. The kind of credential stays visible.
 fn masked(value: &str) -> String {
     match value.split_once(' ') {
         Some((kind, _))
@@ -186,7 +186,7 @@ fn masked(value: &str) -> String {
     }
 }
 
-/// How much of a body a level shows; `None` is all.
+/// The maximum length in bytes of a body that a level shows; `None` means no limit.
 fn longest(level: u8) -> Option<usize> {
     match level {
         10.. => None,
@@ -206,7 +206,7 @@ fn shortened(body: &[u8], level: u8) -> String {
     }
 }
 
-/// The body of an answer, which is shown when its end has been read.
+/// The body of a response. It is shown once it has been read to the end.
 pub(super) struct TracedBody<B> {
     inner: B,
     shown: Option<BodyTrace>,
@@ -237,7 +237,7 @@ impl BodyTrace {
 }
 
 impl BodyTrace {
-    /// What is shown of the body. Protobuf would garble a terminal.
+    /// The text that is shown for the body. Protobuf is not shown, because it would garble a terminal.
     fn text(&self) -> String {
         if self.start.starts_with(b"k8s\0") {
             return format!("[protobuf of {} bytes]", self.length);

@@ -1,7 +1,8 @@
-//! The stack that requests go down: impersonation, credentials, observation, decompression, and then out. Who sends a
-//! request limits its time.
+//! The layers that a request passes: impersonation, credentials, observation, decompression, and then the
+//! connection. The sender of a request limits its time.
 //!
-//! Gap in kube: its own stack repeats writes after 429, 503 and 504 (kube-rs/kube#2082), and has no place for the other layers.
+//! Gap in kube: its own stack retries writes after 429, 503 and 504 (kube-rs/kube#2082), and has no place for
+//! the other layers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use super::tls::Identity;
 use super::trace::ObserveLayer;
 use super::warnings::Warnings;
 
-/// What a command line says of all its requests.
+/// The settings of a command line that apply to all its requests.
 pub(super) struct Options {
     pub(super) user_agent: HeaderValue,
     pub(super) verbosity: u8,
@@ -29,7 +30,7 @@ pub(super) struct Options {
     pub(super) notices: Notices,
 }
 
-/// Builds the client for a target. Nothing is retried: a lost answer to a write must come to light.
+/// Builds the client for a target. Nothing is retried, because a lost response to a write must be reported.
 pub(super) fn client(
     target: &ConnectTarget,
     identity: Identity,
@@ -71,7 +72,8 @@ pub(super) fn client(
     Ok((client, connections))
 }
 
-/// The part of the user that says whom to act as; credentials are not kube's business here.
+/// The impersonation settings of the user. Credentials are not included, because kube does not handle them
+/// here.
 fn impersonation(target: &ConnectTarget) -> kube::config::AuthInfo {
     let user = &target.user;
     kube::config::AuthInfo {

@@ -9,7 +9,7 @@ use http::{HeaderMap, header::WARNING};
 
 use super::{Notice, Notices};
 
-/// Hands each warning on once.
+/// Reports each warning once.
 #[derive(Clone)]
 pub(super) struct Warnings {
     notices: Notices,
@@ -24,7 +24,7 @@ impl Warnings {
         }
     }
 
-    /// Looks at the headers of an answer.
+    /// Reports the warnings in the headers of a response.
     pub(super) fn observe(&self, headers: &HeaderMap) {
         for header in headers.get_all(WARNING) {
             let Ok(header) = std::str::from_utf8(header.as_bytes()) else {
@@ -44,8 +44,8 @@ impl Warnings {
     }
 }
 
-/// The texts of the warnings with code 299 in one header: `299 agent "text" "date", 299 …`. Reading stops at the first
-/// that is malformed.
+/// The texts of the warnings with code 299 in one header: `299 agent "text" "date", 299 …`. Parsing stops at
+/// the first malformed warning.
 fn texts(header: &str) -> Vec<String> {
     let mut texts = Vec::new();
     let mut rest = header;
@@ -60,7 +60,7 @@ fn texts(header: &str) -> Vec<String> {
     texts
 }
 
-/// Splits off one warning's code and text.
+/// Splits off one warning. Returns its code, its text and the rest.
 fn warning(text: &str) -> Option<(&str, String, &str)> {
     let (code, rest) = text.trim_start().split_once(' ')?;
     let (_agent, rest) = rest.split_once(' ')?;
@@ -68,7 +68,7 @@ fn warning(text: &str) -> Option<(&str, String, &str)> {
     Some((code, text, rest))
 }
 
-/// Splits off a quoted string, in which a backslash keeps the next character as it is.
+/// Splits off a quoted string. A backslash escapes the next character.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let inner = text.strip_prefix('"')?;
     let mut unquoted = String::new();

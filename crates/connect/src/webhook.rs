@@ -1,7 +1,8 @@
-//! A web server that takes messages, reached with the same proxies as the API server and with the system's authorities.
+//! A web server that receives messages. It uses the same proxies as the API server, and trusts the system's
+//! authorities.
 //!
-//! No gap in kube: this is here because it shares the proxies, the dialing, TLS and their errors with the connection to the
-//! API server.
+//! This closes no gap in kube. It is here because it shares proxies, dialing, TLS and their errors with the
+//! connection to the API server.
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method, Request, StatusCode, Uri};
@@ -31,7 +32,7 @@ impl From<ConnectError> for WebhookError {
     }
 }
 
-/// A URL that takes messages. It may hold a secret, so nothing here prints it.
+/// A URL that receives messages. It may contain a secret, so nothing here prints it.
 pub struct Webhook {
     client: legacy::Client<HttpsConnector<Dialer>, Body>,
     url: Uri,
@@ -39,16 +40,16 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// The one at `url`. Sends nothing.
+    /// Creates the webhook at `url`. Sends nothing.
     ///
     /// # Errors
-    /// If `url` is no `http` or `https` URL, or if the proxy or the system's authorities can't be used.
+    /// If `url` is not an `http` or `https` URL, or if the proxy or the system's authorities can't be used.
     pub fn new(
         url: &str,
         environment: &Environment,
         user_agent: &'static str,
     ) -> Result<Self, WebhookError> {
-        // This also finds a port that does not exist.
+        // This also rejects an invalid port.
         let url = Url::parse(url)
             .ok()
             .and_then(|url| url.as_str().parse().ok());
@@ -79,19 +80,20 @@ impl Webhook {
         })
     }
 
-    /// The host and port, which hold no secret.
+    /// The host and port, which contain no secret.
     #[must_use]
     pub fn host(&self) -> String {
         authority(&self.url)
     }
 
-    /// Posts JSON, and returns the status of the answer.
+    /// Posts JSON, and returns the status of the response.
     ///
     /// # Errors
-    /// If there is no answer.
+    /// If there is no response.
     ///
     /// # Caveats
-    /// There is no time limit. Dropping this future abandons the answer. The message may still arrive.
+    /// There is no time limit. If you drop this future, the response is ignored. The message may still
+    /// arrive.
     pub async fn post(&self, json: Vec<u8>) -> Result<StatusCode, ConnectError> {
         let mut request = Request::new(Body::from(json));
         *request.method_mut() = Method::POST;

@@ -1,4 +1,4 @@
-//! From the error of a request to what it means: the causes are looked through, outermost first.
+//! Classifies the error of a request by its causes, outermost first.
 //!
 //! kube returns a failed connection as an opaque `Service` error.
 
@@ -14,8 +14,8 @@ use crate::dial::DialError;
 use crate::exec_plugin::PluginError;
 
 impl ConnectError {
-    /// Names the trouble with the connection or the credentials that a request met; `None` if it is
-    /// something else. The error itself knows which server it was.
+    /// The problem with the connection or the credentials that a request had; `None` if it is another
+    /// problem. The error itself does not name the server.
     pub fn classify(err: &kube::Error) -> Option<Self> {
         match err {
             kube::Error::Service(source) => Some(Self::of_request(source.as_ref())),
@@ -24,7 +24,8 @@ impl ConnectError {
         }
     }
 
-    /// The same for any error that has one of ours, or one of the operating system's, among its causes.
+    /// As [`classify`](Self::classify), for any error whose causes include an error of ours or of the
+    /// operating system.
     pub(crate) fn classify_cause(err: &(dyn StdError + 'static)) -> Option<Self> {
         let known = causes(err).find_map(|cause| {
             if let Some(dial) = cause.downcast_ref::<DialError>() {
@@ -46,7 +47,7 @@ impl ConnectError {
         })
     }
 
-    /// Why a request got no answer.
+    /// Why a request got no response.
     pub(crate) fn of_request(err: &(dyn StdError + 'static)) -> Self {
         Self::classify_cause(err).unwrap_or_else(|| Self::Broken {
             detail: of_connection(err),
@@ -63,7 +64,7 @@ impl From<PluginError> for ConnectError {
     }
 }
 
-/// What went wrong with a connection, in words that name nothing of the libraries.
+/// Describes a connection error without names of the libraries.
 fn of_connection(err: &(dyn StdError + 'static)) -> String {
     let known = causes(err).find_map(|cause| {
         if let Some(http) = cause.downcast_ref::<hyper::Error>() {
@@ -75,7 +76,7 @@ fn of_connection(err: &(dyn StdError + 'static)) -> String {
     let innermost = causes(err).last().unwrap_or(err);
     match known {
         Some(words) => words.to_owned(),
-        // Its own words are the name of a step.
+        // Its own text is only the name of an internal step.
         None if innermost.is::<hyper_util::client::legacy::Error>() => {
             "the connection was lost before the request was sent".to_owned()
         }
@@ -97,7 +98,7 @@ fn of_http(err: &hyper::Error) -> Option<&'static str> {
     }
 }
 
-/// Whether a body can't be decoded, such as a chunk without a length.
+/// Whether a body can't be decoded, for example because a chunk has no length.
 fn is_malformed(err: &(dyn StdError + 'static)) -> bool {
     let kind = err.downcast_ref::<io::Error>().map(io::Error::kind);
     matches!(
@@ -183,7 +184,7 @@ fn of_tls(err: &rustls::Error) -> ConnectError {
     }
 }
 
-/// What went wrong in a handshake, in Go's words where it has any.
+/// Describes a handshake error, worded as in Go if Go has a message for it.
 fn of_handshake(err: &rustls::Error) -> String {
     match err {
         rustls::Error::AlertReceived(alert) => {
@@ -200,7 +201,7 @@ fn of_handshake(err: &rustls::Error) -> String {
     }
 }
 
-/// What is wrong with a certificate.
+/// Describes the problem with a certificate.
 fn of_certificate(err: &CertificateError) -> String {
     use CertificateError as E;
     match err {
@@ -219,7 +220,7 @@ fn of_certificate(err: &CertificateError) -> String {
     }
 }
 
-/// The words of a name such as `HandshakeFailure`, without what is in parentheses or braces behind it.
+/// The words in a name such as `HandshakeFailure`, without a following part in parentheses or braces.
 fn spaced(name: &str) -> String {
     let mut words = String::new();
     for letter in name.chars().take_while(char::is_ascii_alphanumeric) {
@@ -238,7 +239,7 @@ fn utc(time: UnixTime) -> DateTime<Utc> {
         .unwrap_or_default()
 }
 
-/// A name of a certificate without the kind that rustls writes around it: `DnsName("localhost")`.
+/// The name in a certificate, without the type that rustls writes around it: `DnsName("localhost")`.
 fn plain_name(name: &str) -> String {
     match name.split_once('(') {
         Some((_, rest)) => rest.trim_end_matches(')').trim_matches('"').to_owned(),
@@ -296,7 +297,7 @@ mod tests {
         }
     }
 
-    /// What a client says of a server that sends `answer` and hangs up.
+    /// The client's error message if the server sends `answer` and closes the connection.
     async fn complaint_at(answer: &'static [u8]) -> String {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,13 +1,14 @@
-//! Durations as Go writes them: `1h30m`, `1.5s`, `300ms`.
+//! Durations in Go's notation: `1h30m`, `1.5s`, `300ms`.
 //!
-//! kubectl's `--request-timeout` takes these; humantime reads no fractions.
+//! kubectl's `--request-timeout` accepts these. humantime does not parse fractions.
 
 use std::time::Duration;
 
-/// The longest duration that Go has: about 292 years.
+/// Go's longest duration, about 292 years.
 pub(crate) const LONGEST: Duration = Duration::from_nanos(i64::MAX as u64);
 
-/// Reads a duration in Go's notation. Negative ones, and those that are longer than [`LONGEST`], are `None`.
+/// Parses a duration in Go's notation. Returns `None` for an invalid or negative duration, and for one that
+/// is longer than [`LONGEST`].
 pub(crate) fn parse(text: &str) -> Option<Duration> {
     let mut rest = text.strip_prefix('+').unwrap_or(text);
     if rest == "0" {

@@ -1,8 +1,9 @@
-//! What a kubeconfig file says, as leniently as kubectl reads it: everything may be absent, empty counts as absent, and
-//! what is unknown is ignored.
+//! The content of a kubeconfig file, read as leniently as kubectl does: everything may be absent, empty
+//! counts as absent, and unknown fields are ignored.
 //!
-//! kube refuses a whole file because of one entry that kubectl accepts, such as a context without a cluster or an entry
-//! without a name (see kube-rs/kube#1076). It also refuses a file of 10 MB. Its types keep empty strings.
+//! kube refuses a whole file because of one entry that kubectl accepts, such as a context without a cluster
+//! or an entry without a name (see kube-rs/kube#1076). It also refuses a file of 10 MB. Its types keep empty
+//! strings.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -46,7 +47,7 @@ pub(crate) struct Cluster {
     pub(crate) extensions: Vec<Extension>,
 }
 
-/// Something that another program keeps in a kubeconfig.
+/// Data of another program in a kubeconfig.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Extension {
@@ -54,7 +55,7 @@ pub(crate) struct Extension {
     pub(crate) extension: serde_json::Value,
 }
 
-/// Who to be. Has secrets in it, and therefore no `Debug`.
+/// The credentials of a user. It contains secrets, so it has no `Debug`.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct User {
@@ -86,7 +87,7 @@ pub(crate) struct User {
     pub(crate) exec: Option<Exec>,
 }
 
-/// A way to authenticate that kubectl once had built in.
+/// An authentication method that was once built into kubectl.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct AuthProvider {
@@ -95,7 +96,7 @@ pub(crate) struct AuthProvider {
     pub(crate) config: HashMap<String, String>,
 }
 
-/// A program that gives credentials.
+/// A program that returns credentials.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Exec {
@@ -162,24 +163,26 @@ struct ContextEntry {
 /// The names in the kubeconfig, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KubeconfigNames {
-    /// For `--context`.
+    /// The values for `--context`.
     pub contexts: Vec<String>,
-    /// For `--cluster`.
+    /// The values for `--cluster`.
     pub clusters: Vec<String>,
-    /// For `--user`.
+    /// The values for `--user`.
     pub users: Vec<String>,
 }
 
 impl Kubeconfig {
-    /// Reads a file's text.
+    /// Parses a file's text.
     ///
     /// # Errors
-    /// What is wrong with it and where, in words that show nothing of its content: that may be a secret.
+    /// What is wrong with the text, and where. The message shows nothing of its content, because that may be
+    /// a secret.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        // The user's own file may be of any size. What keeps its aliases from growing without end stays limited.
+        // The user's own file may be of any size. The limits that stop endless growth through aliases remain.
         let options = serde_saphyr::options! {
             with_snippet: false,
-            // As in kubectl, but only for top-level keys: serde refuses duplicates in flattened entries.
+            // Same as kubectl, but only for top-level keys, because serde refuses duplicates in flattened
+            // entries.
             duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
             budget: serde_saphyr::budget! {
                 max_events: usize::MAX,
@@ -192,7 +195,7 @@ impl Kubeconfig {
         Ok(documents.into_iter().next().unwrap_or_default())
     }
 
-    /// Merges a later file. If both files define an entry of the same name, the first one is used as a
+    /// Merges a later file. If both files define an entry with the same name, the first one is used as a
     /// whole.
     pub(super) fn merge(&mut self, later: Self) {
         append_new(&mut self.clusters, later.clusters);
@@ -201,7 +204,7 @@ impl Kubeconfig {
         self.current_context = self.current_context.take().or(later.current_context);
     }
 
-    /// Makes the paths in it relative to the directory that the file is in.
+    /// Makes its relative paths relative to the directory of the file.
     pub(super) fn resolve_paths(&mut self, directory: &Path) {
         let resolve = |path: &mut Option<String>| {
             if let Some(path) = path {
@@ -223,7 +226,7 @@ impl Kubeconfig {
             resolve(&mut user.client_certificate);
             resolve(&mut user.client_key);
             resolve(&mut user.token_file);
-            // A bare name is looked up in PATH.
+            // A bare name is looked up in PATH instead.
             if let Some(exec) = user
                 .exec
                 .as_mut()
@@ -275,7 +278,7 @@ fn find<'a, T: Default>(entries: &'a [Named<T>], name: &str) -> Option<&'a T> {
         .map(|entry| &entry.entry)
 }
 
-/// What is wrong with a file, in words that show nothing of its content or of the parser.
+/// Describes what is wrong with a file, without showing its content or names of the parser.
 fn complaint(err: &serde_saphyr::Error) -> String {
     use serde_saphyr::Error as E;
     let text = err.to_string();
@@ -286,7 +289,7 @@ fn complaint(err: &serde_saphyr::Error) -> String {
             | E::AliasExpansionLimitExceeded { .. }
             | E::AliasReplayStackDepthExceeded { .. }
     );
-    // Some limits are only named in the text.
+    // Some limits can only be recognized by the text.
     if is_limit || text.contains("budget breached") || text.contains("recursion limit exceeded") {
         return "it is nested too deeply, or has too many aliases".to_owned();
     }
@@ -296,7 +299,7 @@ fn complaint(err: &serde_saphyr::Error) -> String {
     without_types(&without_values(&text))
 }
 
-/// A message that names a mapping instead of the type that is made of it.
+/// The message with `a mapping` in place of the name of a Rust type.
 fn without_types(message: &str) -> String {
     let Some((before, after)) = message.split_once("struct ") else {
         return message.to_owned();
@@ -305,7 +308,7 @@ fn without_types(message: &str) -> String {
     format!("{before}a mapping{rest}")
 }
 
-/// A message with whatever it quotes left out.
+/// The message without quoted values.
 fn without_values(message: &str) -> String {
     let first_line = message.lines().next().unwrap_or_default();
     let parts = first_line
@@ -367,7 +370,7 @@ mod tests {
         for number in 0..60_000 {
             text.push_str(&cluster.replace("CLUSTER", &format!("c{number}")));
         }
-        // As from an authority's inline certificates.
+        // Inline certificates of an authority can be this long.
         let authority = "A".repeat(7_000_000);
         text.push_str(&format!(
             "- name: last\n  cluster: {{certificate-authority-data: {authority}}}\n"
