@@ -1,4 +1,4 @@
-//! Arguments as typed, and what they mean.
+//! The command-line arguments, and their meaning.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -93,10 +93,10 @@ impl Args {
         }
     }
 
-    /// How the lead is kept.
+    /// How the lease is kept.
     ///
     /// # Errors
-    /// If there is too little time for so many renewals.
+    /// If the lease duration is too short for this number of missed renewals.
     pub(crate) fn keep(&self) -> Result<Keep, Failure> {
         let stop = under_lease::stop(self.grace);
         let shortest = Terms::shortest_tolerating(self.missed_renewals, Span::from(stop));
@@ -148,7 +148,7 @@ fn length(typed: &str) -> Result<Duration, String> {
         .map_err(|_| "is not a length of time, such as 15s or 1m".to_owned())
 }
 
-/// An address as Go's programs take it: without a host it means every interface.
+/// Parses an address as Go's programs do: without a host, it means all interfaces.
 fn address(typed: &str) -> Result<SocketAddr, String> {
     let whole = match typed.strip_prefix(':') {
         Some(port) => format!("0.0.0.0:{port}"),

@@ -1,4 +1,4 @@
-//! Standing by until this process leads.
+//! Stands by until this process leads.
 
 use std::time::Duration;
 
@@ -10,18 +10,19 @@ use crate::election_state::ElectionState;
 use crate::failure::{may_pass, words};
 use crate::log;
 
-/// How long it waits before it repeats a request that got no answer at the start: as long as client-go.
+/// How long to wait before retrying a request that got no response at the start. client-go waits equally
+/// long.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// How long a write under way may take to finish after this process was asked to end. The release of a lease
-/// that it acquired may then take as long again.
+/// How long a write that was already sent may take to finish, once this process was asked to end. The release
+/// of a lease that was acquired this way may take as long again.
 const LAST_CHANCE: Duration = Duration::from_secs(2);
 
-/// Stands by until this process leads. Dropping the future may leave a write under way: see
+/// Stands by until this process leads. If you drop the future, a write may still be in progress: see
 /// [`withdraw`].
 ///
 /// # Errors
-/// If waiting does not help, for example without permission.
+/// If waiting does not help, for example if a permission is missing.
 pub(crate) async fn lead(
     election: &LeaderElection,
     duration: Duration,
@@ -82,8 +83,8 @@ fn show_progress(election_state: &ElectionState, duration: Duration, progress: &
     }
 }
 
-/// A warning if the leader's duration is shorter than `own`: if the client-go of such candidates is old, they
-/// would not wait for the end of a longer lease.
+/// A warning if the leader's duration is shorter than `own`. Candidates with an old client-go would not wait
+/// for the end of a longer lease.
 fn shorter(lease: &NodeLease, own: Duration) -> Option<String> {
     let (leader, theirs) = (lease.holder()?, lease.duration_seconds());
     let own = own.as_secs();
@@ -97,8 +98,9 @@ fn shorter(lease: &NodeLease, own: Duration) -> Option<String> {
     })
 }
 
-/// Ends a candidacy, because this process was asked to end. A write under way gets a moment to finish,
-/// because it may take effect even if nobody waits for it. A lease that it acquired is released.
+/// Ends a candidacy, because this process was asked to end. A write that was already sent gets some time to
+/// finish, because it may take effect even if nothing waits for it. If it acquired the lease, the lease is
+/// released.
 pub(crate) async fn withdraw(
     locks: &Maintenance,
     lease: &str,

@@ -1,25 +1,25 @@
-//! The state of the election, as shown over HTTP.
+//! The state of the election, as reported over HTTP.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use maintenance_lease::protocol::BootInstant;
 
-/// What this process does.
+/// The role of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It reads the Lease.
+    /// It has not read the Lease yet.
     #[default]
     Starting,
-    /// It watches, while another process leads.
+    /// It watches the Lease, while another process leads.
     Standby,
-    /// It leads: its daemon runs.
+    /// It leads, and its daemon runs.
     Leader,
-    /// It led: its daemon is ending, or has ended.
+    /// It led before, and its daemon is ending or has ended.
     Ending,
 }
 
-/// The identity of the election.
+/// The names that identify the election and this process.
 #[derive(Clone, Debug)]
 pub(crate) struct ElectionNames {
     pub(crate) namespace: String,
@@ -27,25 +27,25 @@ pub(crate) struct ElectionNames {
     pub(crate) holder: String,
 }
 
-/// The state of the election.
+/// The state of the election at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ElectionSnapshot {
-    /// `None` before the connection is configured, and with it the namespace.
+    /// `None` before the connection is configured, because the namespace is not known yet.
     pub(crate) named: Option<ElectionNames>,
     pub(crate) role: Role,
-    /// It can't see whether the lead becomes free.
+    /// The Lease can't be watched, so it cannot see whether the leader releases the lease.
     pub(crate) is_unwatched: bool,
-    /// When its lead ends, or ended, by the boot clock.
+    /// When its leadership ends or ended, by the boot clock.
     pub(crate) deadline: Option<BootInstant>,
     /// When it last acquired or renewed the lease.
     pub(crate) renewed: Option<SystemTime>,
-    /// How often it renewed the lease.
+    /// How many times it has renewed the lease.
     pub(crate) renewals: u64,
-    /// How often it saw another process become the leader.
+    /// How many times it saw another process become the leader.
     pub(crate) leaders_seen: u64,
 }
 
-/// The shared state that the HTTP server shows.
+/// The shared state that the HTTP server reports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ElectionState(Arc<Mutex<ElectionSnapshot>>);
 
@@ -54,12 +54,12 @@ impl ElectionState {
         self.lock().clone()
     }
 
-    /// Sets the Lease of the election.
+    /// Sets the names of the election.
     pub(crate) fn names(&self, named: ElectionNames) {
         self.lock().named = Some(named);
     }
 
-    /// Another process leads.
+    /// Records that another process leads.
     pub(crate) fn led_by_another(&self) {
         let mut facts = self.lock();
         facts.role = Role::Standby;
@@ -70,7 +70,7 @@ impl ElectionState {
         self.lock().is_unwatched = is_unwatched;
     }
 
-    /// This process leads until `deadline`, or beyond.
+    /// Records that this process leads, at least until `deadline`.
     pub(crate) fn leads(&self, deadline: BootInstant) {
         let mut facts = self.lock();
         facts.role = Role::Leader;
@@ -79,7 +79,7 @@ impl ElectionState {
         facts.renewed = Some(SystemTime::now());
     }
 
-    /// It continues to lead until `deadline`, which a renewal extends.
+    /// Records a new `deadline` of this leadership. A later one counts as a renewal.
     pub(crate) fn extend(&self, deadline: BootInstant) {
         let mut facts = self.lock();
         if facts.deadline.is_some_and(|before| before < deadline) {
@@ -89,7 +89,7 @@ impl ElectionState {
         facts.deadline = Some(deadline);
     }
 
-    /// Its daemon is ending.
+    /// Records that its daemon is ending.
     pub(crate) fn ends(&self) {
         self.lock().role = Role::Ending;
     }

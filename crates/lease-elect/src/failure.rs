@@ -1,4 +1,4 @@
-//! All failures of lease-elect, kept as data until they are printed.
+//! All errors of lease-elect, kept as data until they are printed.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use maintenance_lease::protocol::identity::InvalidIdentity;
 use maintenance_lease::{ApiError, Error, InvalidOption};
 use supervisor::StartError;
 
-/// A failure of lease-elect itself, as opposed to the daemon's.
+/// An error of lease-elect itself, not of the daemon.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// The options are invalid.
@@ -45,7 +45,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// What to do about it, if the message does not make that clear.
+    /// What to do about the error, if the message does not make that clear.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Usage { hint, .. } => Some(hint.clone()),
@@ -65,7 +65,7 @@ impl From<InvalidOption> for Failure {
     }
 }
 
-/// The error in kubectl's words.
+/// The error, worded as in kubectl.
 pub(crate) fn words(error: &Error) -> String {
     match connection(error) {
         Some(problem) => problem.to_string(),
@@ -73,7 +73,7 @@ pub(crate) fn words(error: &Error) -> String {
     }
 }
 
-/// The connection error behind `error`, if that is the cause.
+/// The connection error that caused `error`, if there is one.
 fn connection(error: &Error) -> Option<ConnectError> {
     match error {
         Error::Api(ApiError::Transport(source)) => ConnectError::classify(source),
@@ -81,7 +81,7 @@ fn connection(error: &Error) -> Option<ConnectError> {
     }
 }
 
-/// Whether it may be temporary: the server is away, or overloaded.
+/// Whether the error may be temporary, because the server cannot be reached or is overloaded.
 pub(crate) fn may_pass(error: &Error) -> bool {
     match error {
         Error::Api(problem) => problem.leaves_writes_unknown() || problem.is_throttled(),

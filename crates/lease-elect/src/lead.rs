@@ -1,4 +1,4 @@
-//! The lead: the daemon runs for as long as it is renewed.
+//! Runs the daemon for as long as this process leads.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::failure::{Failure, words};
 use crate::log;
 use crate::signals::EndSignals;
 
-/// A lead, and what is printed about it.
+/// The leadership of this process, and the names that are printed about it.
 pub(crate) struct Lead {
     pub(crate) held: HeldLease,
     pub(crate) election_state: ElectionState,
@@ -26,10 +26,10 @@ pub(crate) struct Lead {
 }
 
 impl Lead {
-    /// Runs `daemon` until it and everything that it started have ended, then releases the lead.
+    /// Runs `daemon` until it and all processes that it started have ended, then releases the lease.
     ///
     /// # Errors
-    /// If it can't be started.
+    /// If the daemon can't be started.
     pub(crate) async fn run(
         self,
         daemon: Vec<OsString>,
@@ -50,7 +50,7 @@ impl Lead {
             Ok(signals) => signals,
             Err(error) => return self.give_up(Failure::System(error)).await,
         };
-        // An earlier signal is not for the daemon.
+        // A signal that arrived before the start is not for the daemon.
         if let Some(code) = end_signals.received().now_or_never() {
             self.election_state.ends();
             log::line("asked to end before the daemon was started");
@@ -67,7 +67,7 @@ impl Lead {
         }
     }
 
-    /// Ends a lead under which no daemon runs.
+    /// Ends a leadership without a running daemon.
     async fn give_up(self, failure: Failure) -> Result<Code, Failure> {
         self.election_state.ends();
         self.release().await;
@@ -86,7 +86,7 @@ impl Lead {
             return Code::of_daemon(outcome, true);
         }
         if !outcome.is_over() {
-            // Processes that may still run need the lead for as long as it lasts.
+            // Processes that may still run need the lease for as long as it lasts.
             self.held.leave();
             log::line("the lease was not released: it expires by itself");
             return Code::of_daemon(outcome, false);
@@ -94,8 +94,8 @@ impl Lead {
         Code::of_daemon(outcome, self.release().await)
     }
 
-    /// Releases the lead so that another can lead at once, unless the lease expires first. Returns
-    /// whether the lead was found to be lost.
+    /// Releases the lease so that another process can lead at once, unless the lease expires first. Returns
+    /// true if leadership was found to be lost.
     async fn release(self) -> bool {
         let held_state = self.held.held_state();
         let left = held_state.deadline.since(Machine.boot()).to_duration();
@@ -126,9 +126,9 @@ impl Lead {
         }
     }
 
-    /// The variables about its lead that the daemon gets, in addition to the inherited ones.
+    /// Adds the variables about its leadership to the daemon's environment.
     fn environment(&self, command: Command, held_state: &HeldState) -> Command {
-        // A lead is always acquired by this process itself.
+        // This process always acquires the lease itself, so a fencing number exists.
         let fencing = self.held.fencing().unwrap_or_default();
         command
             .env("LEASE_ELECT_NAMESPACE", &self.namespace)
@@ -139,12 +139,12 @@ impl Lead {
                 held_state.lease.transitions().to_string(),
             )
             .env("LEASE_ELECT_FENCING_NUMBER", fencing.to_string())
-            // Its earlier name.
+            // The earlier name of this variable.
             .env("LEASE_ELECT_FENCING_TOKEN", fencing.to_string())
     }
 }
 
-/// The progress of the daemon, in words and for the status server.
+/// Reports the progress of the daemon on stderr and to the status server.
 fn show_progress(election_state: &ElectionState, progress: Progress<'_>) {
     match progress {
         Progress::StateChanged(held_state) => election_state.extend(held_state.deadline),
@@ -176,7 +176,7 @@ fn show_progress(election_state: &ElectionState, progress: Progress<'_>) {
         Progress::Left(processes) => log::line(format_args!(
             "the daemon left {processes} of its processes behind: they are ended"
         )),
-        // Only systems without a supervisor have this.
+        // This only occurs on systems without a supervisor.
         Progress::LeftGroup => {}
         Progress::SupervisorLost => {
             log::line("the daemon's supervisor was killed or stopped: everything is ended");

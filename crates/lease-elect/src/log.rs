@@ -1,6 +1,6 @@
-//! One line per transition, on stderr. Supervisors and containers add the time.
+//! Prints one line per transition on stderr. Process supervisors and containers add the time.
 
-// The only file that writes to the standard streams. If they are closed, errors can't be reported.
+// Only this file writes to the standard streams. If they are closed, errors can't be reported.
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
 
@@ -8,17 +8,17 @@ use connect::names_its_source;
 
 use crate::failure::Failure;
 
-/// A transition.
+/// Prints a transition.
 pub(crate) fn line(text: impl Display) {
     write(&format!("lease-elect: {}\n", escape(&text.to_string())));
 }
 
-/// A request that `-v` shows.
+/// Prints a request, for `-v`.
 pub(crate) fn trace(text: &str) {
     write(&format!("{text}\n"));
 }
 
-/// The last line.
+/// Prints the error that ends the program.
 pub(crate) fn failure(failure: &Failure) {
     let message = failure.to_string();
     let prefix = match names_its_source(&message) {
@@ -32,12 +32,12 @@ pub(crate) fn failure(failure: &Failure) {
     write(&text);
 }
 
-/// What is wrong with the arguments.
+/// Prints what is wrong with the arguments.
 pub(crate) fn usage(error: &clap::Error) {
     let _ = error.print();
 }
 
-/// The requested text.
+/// Prints the requested text on stdout.
 pub(crate) fn data(bytes: &[u8]) {
     let _ = io::stdout().write_all(bytes);
 }
@@ -46,7 +46,7 @@ fn write(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// A line stays one line, whatever others wrote into a Lease.
+/// Escapes control characters, so that a line stays one line even if a Lease contains line breaks.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! `lease-elect`: cold standby for any daemon. Of the processes that run it with the same Lease, one at a time
+//! `lease-elect`: cold standby for any daemon. If several processes run it with the same Lease, one of them
 //! runs its daemon, and the others stand by.
 
 #[cfg(not(target_os = "linux"))]
@@ -58,7 +58,7 @@ fn work(args: &Args) -> Result<Code, Failure> {
         .build()
         .map_err(Failure::System)?;
     let code = runtime.block_on(run::run(args));
-    // A name look-up that hangs must not delay the end.
+    // A name look-up that hangs must not delay the exit.
     runtime.shutdown_background();
     code
 }

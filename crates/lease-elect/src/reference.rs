@@ -1,5 +1,5 @@
-//! The man page and the completions, generated from the definition of the arguments. Nobody types this: `cargo
-//! xtask gen` runs it.
+//! The man page and the completions, generated from the definition of the arguments. Users never call this:
+//! `cargo xtask gen` does.
 
 use std::ffi::OsString;
 
@@ -13,7 +13,7 @@ const NAME: &str = "lease-elect";
 /// The hidden first argument.
 const ARGUMENT: &str = "__reference";
 
-/// The text, if the arguments ask for one: `man`, or the completions of a shell.
+/// The generated text, if the arguments request one: `man`, or the completions of a shell.
 pub(crate) fn requested(arguments: impl IntoIterator<Item = OsString>) -> Option<Vec<u8>> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next()? != ARGUMENT {
@@ -34,7 +34,7 @@ fn render(what: &str, command: Command) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// `command` without the arguments that its help hides: completion scripts would offer them all the same.
+/// `command` without the arguments that its help hides. Completion scripts would offer them otherwise.
 fn shown(command: &Command) -> Command {
     let args = command.get_arguments().filter(|arg| !arg.is_hide_set());
     Command::new(NAME)

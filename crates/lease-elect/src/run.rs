@@ -1,4 +1,4 @@
-//! From standby to leader to the end.
+//! Runs the program from standby to leadership to the end.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const USER_AGENT: &str = concat!("lease-elect/", env!("CARGO_PKG_VERSION"));
 /// Stands by, leads once, and returns the exit code.
 ///
 /// # Errors
-/// If lease-elect itself fails, as opposed to the daemon.
+/// If lease-elect itself fails, not the daemon.
 pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
     let mut signals = EndSignals::new().map_err(Failure::System)?;
     let keep = args.keep()?;
@@ -34,7 +34,7 @@ pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
     }
 
     let (environment, flags, notices) = (Environment::of_this_process(), args.flags(), notices());
-    // A credential plugin may take long, or wait for a person.
+    // A credential plugin may take long, or wait for input.
     let connection = tokio::select! {
         biased;
         code = signals.received() => {

@@ -1,4 +1,4 @@
-//! Signals while it connects and stands by, when there is no daemon yet to pass them on to.
+//! Handles signals while the process connects and stands by. There is no daemon yet to forward them to.
 
 use std::future::pending;
 use std::io::{self, IsTerminal as _};
@@ -8,20 +8,20 @@ use tokio::signal::unix::{self, SignalKind, signal};
 
 use crate::exit::Code;
 
-/// Listens for signals that ask this process to end. Without it, the first process of a container would not
-/// end. Signals that it was started to ignore stay ignored.
+/// Listens for signals that ask this process to end. Otherwise, process 1 of a container would not end.
+/// Signals that were ignored when the process was started stay ignored.
 pub(crate) struct EndSignals {
     interrupt: SignalStream,
     quit: SignalStream,
     terminate: SignalStream,
-    /// HUP: with a terminal, the terminal is gone. Otherwise it is for the daemon, like USR1 and USR2, for
-    /// example to reload its configuration.
+    /// HUP: if the process has a terminal, the terminal is gone. Otherwise the signal is for the daemon, like
+    /// USR1 and USR2, for example to reload its configuration.
     hang_up: SignalStream,
     has_terminal: bool,
     _for_the_daemon: [SignalStream; 2],
 }
 
-/// Listens for one signal, unless that is ignored.
+/// Listens for one signal, unless it is ignored.
 struct SignalStream(Option<unix::Signal>);
 
 impl EndSignals {
@@ -44,7 +44,8 @@ impl EndSignals {
         })
     }
 
-    /// Completes once it is asked to end, and returns the exit code. Dropping the future loses nothing.
+    /// Completes once the process is asked to end, and returns the exit code. Dropping the future loses
+    /// nothing.
     pub(crate) async fn received(&mut self) -> Code {
         loop {
             tokio::select! {
@@ -61,7 +62,7 @@ impl EndSignals {
         }
     }
 
-    /// Stops listening: from now on signals are for the daemon.
+    /// Stops listening. From now on, signals are for the daemon.
     pub(crate) fn stop(self) {}
 }
 

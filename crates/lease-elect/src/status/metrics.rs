@@ -1,4 +1,4 @@
-//! The metrics, as Prometheus reads them.
+//! The metrics in Prometheus' text format.
 
 use std::fmt::Write as _;
 use std::time::UNIX_EPOCH;
@@ -10,14 +10,14 @@ use crate::election_state::{ElectionNames, ElectionSnapshot, Role};
 /// Version 0.0.4 of the text format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// One metric of this process's election.
+/// The text of the metrics, and the labels of the election.
 struct MetricsText {
     text: String,
     labels: String,
 }
 
-/// All metrics, by the names of Prometheus' conventions and, for existing dashboards, of Kubernetes' own
-/// components.
+/// All metrics. They have names by Prometheus' conventions and, for existing dashboards, the names that
+/// Kubernetes' own components use.
 pub(super) fn render(named: &ElectionNames, facts: &ElectionSnapshot, now: BootInstant) -> String {
     let mut page = MetricsText {
         text: String::new(),
@@ -98,7 +98,7 @@ impl MetricsText {
         self.with(name, "counter", help, "", value);
     }
 
-    /// With `more` labels than those of the election.
+    /// Adds a metric with `more` labels in addition to those of the election.
     fn with(
         &mut self,
         name: &str,
@@ -133,7 +133,7 @@ fn seconds(micros: i64) -> f64 {
     micros as f64 / 1e6
 }
 
-/// A label's value between its quotes.
+/// Escapes the value of a label.
 fn escape(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")

@@ -1,4 +1,4 @@
-//! The state of the election over HTTP, for probes and for Prometheus.
+//! Reports the state of the election over HTTP, for probes and for Prometheus.
 
 mod metrics;
 mod probes;
@@ -24,13 +24,13 @@ use crate::election_state::{ElectionSnapshot, ElectionState};
 use crate::failure::Failure;
 use crate::log;
 
-/// The most connections that are served in parallel: probes and Prometheus need only a few.
+/// The maximum number of parallel connections. Probes and Prometheus need only a few.
 const CONNECTIONS: usize = 32;
 
 /// A connection without a request for this long is closed.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// Listens on `address`, and returns the actual address.
+/// Listens on `address`, and prints the actual address.
 ///
 /// # Errors
 /// If the system refuses.
@@ -50,7 +50,7 @@ pub(crate) async fn serve(listener: TcpListener, election_state: ElectionState) 
             return;
         };
         let Ok((stream, _)) = listener.accept().await else {
-            // It may be out of file descriptors.
+            // The process may be out of file descriptors.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -107,7 +107,7 @@ fn answer<B>(
     }
 }
 
-/// Whether the query has `leader`, with any value or none.
+/// Whether the query contains `leader`, with or without a value.
 fn asks_for_leader(query: Option<&str>) -> bool {
     let mut words = query.unwrap_or_default().split('&');
     words.any(|word| word.split('=').next() == Some("leader"))

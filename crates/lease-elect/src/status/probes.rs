@@ -1,15 +1,15 @@
-//! The answers to probes: success or failure, with the reason.
+//! The responses to probes: success or failure, with the reason.
 
 use maintenance_lease::protocol::{BootInstant, Span};
 
 use crate::election_state::{ElectionSnapshot, Role};
 
-/// How long a daemon may run after the end of its lead before the probe fails.
+/// How long a daemon may run after the end of its leadership before the probe fails.
 const LATE: Span = Span::seconds(5);
 
 type Verdict = Result<&'static str, &'static str>;
 
-/// Whether this process does what it should. Problems of the API server are no reason to restart it.
+/// Whether this process works correctly. Problems of the API server are no reason to restart it.
 pub(super) fn health(facts: &ElectionSnapshot, now: BootInstant) -> Verdict {
     match facts.deadline {
         Some(deadline) if now > deadline.plus(LATE) => {
@@ -19,7 +19,7 @@ pub(super) fn health(facts: &ElectionSnapshot, now: BootInstant) -> Verdict {
     }
 }
 
-/// Whether it leads, or would lead as soon as nobody else does.
+/// Whether this process leads, or would lead as soon as no other process does.
 pub(super) fn readiness(facts: &ElectionSnapshot, now: BootInstant) -> Verdict {
     match facts.role {
         Role::Starting => Err("the lease was not seen yet"),
@@ -29,7 +29,7 @@ pub(super) fn readiness(facts: &ElectionSnapshot, now: BootInstant) -> Verdict {
     }
 }
 
-/// Whether it leads.
+/// Whether this process leads.
 pub(super) fn leader(facts: &ElectionSnapshot, now: BootInstant) -> Verdict {
     match (facts.role, facts.deadline) {
         (Role::Leader, Some(deadline)) if now < deadline => Ok("leading"),

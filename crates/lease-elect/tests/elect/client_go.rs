@@ -1,4 +1,4 @@
-//! Beside candidates of client-go's leader election, on one Lease.
+//! Tests together with candidates of client-go's leader election, on one Lease.
 
 use control_plane::Binary;
 use rustix::process::Signal;
@@ -55,7 +55,7 @@ fn an_older_client_go_also_follows_a_killed_leader(cluster: &Cluster) {
     killed_in_turn(cluster, Binary::OlderCandidate);
 }
 
-/// All with the same duration.
+/// All candidates have the same duration.
 fn killed_in_turn(cluster: &Cluster, client_go: Binary) {
     let mut theirs = cluster.candidate("theirs").of(client_go);
     cluster.journal.wait_for("begin theirs");
@@ -70,7 +70,7 @@ fn killed_in_turn(cluster: &Cluster, client_go: Binary) {
     let log = ours.log();
     assert!(!log.iter().any(|line| line.contains("Warning")), "{log:?}");
     let theirs = cluster.candidate("theirs-again").of(client_go);
-    // Older ones begin the line with a small letter.
+    // Older versions begin the line with a lowercase letter.
     theirs.says("ttempting to acquire leader lease");
     ours.signal(Signal::KILL);
     assert_eq!(ours.code(), None);
@@ -87,7 +87,7 @@ fn killed_in_turn(cluster: &Cluster, client_go: Binary) {
     assert_eq!(cluster.spec()["leaseTransitions"], 2);
 }
 
-/// A longer one is renewed less often than client-go's duration of 4 s: every 5 s.
+/// A longer lease is renewed every 5 s, which is longer than client-go's duration of 4 s.
 fn one_that_honors_the_record_waits_for_a_longer_lease(cluster: &Cluster) {
     let mut ours = cluster.candidate("ours").short().start();
     cluster.journal.wait_for("begin ours");
@@ -111,7 +111,7 @@ fn an_older_one_with_a_shorter_duration_overtakes_and_that_is_warned_of(cluster:
     theirs.signal(Signal::TERM);
     assert_eq!(theirs.code(), Some(0));
     cluster.journal.wait_for("begin ours");
-    // It takes the lead of one who renews in time. Only the leader's watch ends its daemon.
+    // It takes the lead although the leader renews in time. Only the leader's watch ends the leader's daemon.
     let _theirs = cluster.candidate("overtaking").of(Binary::OlderCandidate);
     cluster.journal.wait_for("begin overtaking");
     assert_eq!(ours.code(), Some(5));
@@ -155,7 +155,7 @@ fn of_many_who_are_killed_and_asked_to_end_no_two_lead_at_once(cluster: &Cluster
         lines.iter().all(|line| !line.starts_with("overlaps")),
         "{lines:?}"
     );
-    // Ours always end: who is killed leaves somebody behind who sees to that.
+    // Our daemons always end: if our candidate is killed, its supervisor ends the daemon.
     for ours in ["ours-1", "ours-2"] {
         let place = |what: &str| {
             let line = format!("{what} {ours}");
@@ -171,7 +171,7 @@ fn of_many_who_are_killed_and_asked_to_end_no_two_lead_at_once(cluster: &Cluster
     assert!(count >= Some(3), "{count:?}");
 }
 
-/// What happened, without the numbers of processes.
+/// The lines of the journal, without process ids.
 fn order(cluster: &Cluster) -> Vec<String> {
     let lines = cluster.journal.lines().into_iter();
     lines

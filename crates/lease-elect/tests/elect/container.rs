@@ -1,4 +1,4 @@
-//! As the first process of a container.
+//! Tests lease-elect as the first process of a container.
 
 use std::process::{Command, Stdio};
 
@@ -8,11 +8,11 @@ use rustix::process::Signal;
 use crate::support::candidate::send;
 use crate::support::cluster::Cluster;
 
-/// Where tests that need a process namespace should be left out instead of failing: this system lets
-/// nobody make one.
+/// Set this variable if the system does not allow process namespaces. The tests that need one are then
+/// skipped instead of failing.
 const WITHOUT_PID_NAMESPACE: &str = "TESTS_WITHOUT_PID_NAMESPACE";
 
-/// Skipped only on request.
+/// These tests are skipped only on request.
 pub(crate) fn tests() -> Vec<Trial> {
     vec![Trial::ignorable_test(
         "in_memory::container::it_ends_its_daemon_and_releases_the_lease",
@@ -40,7 +40,7 @@ pub(crate) fn tests() -> Vec<Trial> {
 fn it_ends_its_daemon_and_releases_the_lease(wrapper: &[&str]) {
     let cluster = Cluster::in_memory("container");
     let setup = cluster.candidate("a").by(wrapper);
-    // The numbers of processes are the container's own.
+    // Process ids are those inside the container.
     let mut a = setup.on_term("echo end $PPID >> $JOURNAL; exit 7").start();
     a.says("_1_");
     cluster.journal.wait_for("begin a");

@@ -1,4 +1,4 @@
-//! From one leader to the next, without faults.
+//! Changes of the leader, without faults.
 
 use rustix::process::Signal;
 
@@ -18,7 +18,7 @@ tests_on_both! {
     a_lead_whose_write_is_unknown_is_reported,
 }
 
-/// No standby would live to see it run out.
+/// A duration that does not expire during a test.
 const LONG: &[&str] = &["--lease-duration=1h"];
 
 fn a_leader_that_is_asked_to_end_is_followed_at_once(cluster: &Cluster) {
@@ -103,7 +103,7 @@ fn a_standby_that_is_asked_to_end_leaves_the_leader_alone(cluster: &Cluster) {
     drop(a);
 }
 
-/// A candidate that was asked to end while the write that makes it the leader is on its way.
+/// A candidate that was asked to end while the write that makes it the leader is in progress.
 fn asked_to_end_in_between(cluster: &Cluster) -> (NetworkProxy, Candidate) {
     let mut a = cluster.candidate("a").with(LONG).start();
     cluster.journal.wait_for("begin a");

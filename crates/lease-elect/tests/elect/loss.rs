@@ -15,7 +15,7 @@ tests_on_both! {
     a_connection_that_fell_silent_costs_no_lead,
 }
 
-/// The lease of `Setup::short`.
+/// The lease duration of `Setup::short`, in seconds.
 const SECONDS: i64 = 12;
 
 fn a_leader_that_crashed_is_followed_once_its_lease_stood_unchanged(cluster: &Cluster) {
@@ -31,7 +31,7 @@ fn a_leader_that_crashed_is_followed_once_its_lease_stood_unchanged(cluster: &Cl
         .as_str()
         .map(time)
         .expect("a time");
-    // The follower's own eyes saw the last renewal no earlier than it was made.
+    // The follower saw the last renewal after it was made.
     assert!(
         acquired >= renewed + TimeDelta::seconds(SECONDS),
         "{acquired} after {renewed}"

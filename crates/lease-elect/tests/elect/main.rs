@@ -1,7 +1,8 @@
-//! The program as a supervisor or a container runs it, on an in-memory API server and on a real one.
+//! Tests the program as a process supervisor or a container runs it, on an in-memory API server and on a real
+//! one.
 //!
-//! Tests wait for lines and for ends of processes, for a minute at most, which says that something
-//! hangs. What they assert is the order of things, and what must not come too early.
+//! Tests wait at most one minute for lines and for ends of processes. If this takes longer, something hangs.
+//! They assert the order of events, and that events do not happen too early.
 
 mod client_go;
 mod container;

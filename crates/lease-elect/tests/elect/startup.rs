@@ -1,4 +1,4 @@
-//! What is refused, and where it goes.
+//! Startup: which arguments and configurations are refused, and which namespace is used.
 
 use control_plane::Rule;
 use libtest_mimic::Trial;
@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use crate::support::cluster::Cluster;
 use crate::support::tests_on_both;
 
-/// Those that both servers can show, and one that takes users without rights.
+/// The tests on both servers, and a test that needs a server with users without permissions.
 pub(crate) fn tests() -> Vec<Trial> {
     let real = Trial::test("real::startup::the_documented_rights_are_enough", || {
         the_documented_rights_are_enough(&Cluster::real("rights"));

@@ -21,7 +21,7 @@ fn leader_and_standby_answer_the_status_paths(cluster: &Cluster) {
     let mut a = cluster.candidate("a").with(SERVING).start();
     cluster.journal.wait_for("begin a");
     let b = cluster.candidate("b").with(SERVING).start();
-    // The name of its Lease has "leads" in it.
+    // The name of its Lease contains "leads", so the test waits for another text.
     b.says("standing by: ");
     assert_eq!((get(&a, "/healthz").0, get(&b, "/healthz").0), (200, 200));
     assert_eq!((get(&a, "/readyz").0, get(&b, "/readyz").0), (200, 200));
@@ -89,14 +89,14 @@ fn a_process_that_still_connects_is_alive_and_ends_on_term(cluster: &Cluster) {
     }
 }
 
-/// Whether a process is gone, or nobody has waited for it yet.
+/// Whether a process is gone, or is a zombie.
 fn has_ended(number: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map(|(_, rest)| &rest[..1]);
     matches!(state, None | Some("Z" | "X"))
 }
 
-/// Asks a candidate; returns the code and the whole answer.
+/// Sends a request to a candidate. Returns the status code and the whole response.
 fn get(candidate: &Candidate, target: &str) -> (u16, String) {
     let said = candidate.says("status on http://");
     let (_, address) = said.split_once("http://").expect("an address");

@@ -1,4 +1,4 @@
-//! One run of the program, in an environment of nothing.
+//! One run of the program, in an empty environment.
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -13,8 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::cluster::Cluster;
 use super::eventually;
 
-/// How to start a candidate. Its daemon writes `begin NAME PID` into the journal, and `end NAME` if it is
-/// asked to end. At the beginning it also lists every daemon that began earlier and is still running.
+/// How to start a candidate. Its daemon writes `begin NAME PID` to the journal, and `end NAME` if it is asked
+/// to end. At its start, it also writes the name of every daemon that began earlier and still runs.
 pub(crate) struct Setup {
     wrapper: Vec<OsString>,
     words: Vec<OsString>,
@@ -24,7 +24,7 @@ pub(crate) struct Setup {
     on_term: String,
 }
 
-/// A candidate at work.
+/// A running candidate.
 pub(crate) struct Candidate {
     child: Child,
     log: Arc<Mutex<Vec<String>>>,
@@ -42,36 +42,36 @@ impl Setup {
         }
     }
 
-    /// With options.
+    /// Adds options.
     pub(crate) fn with(mut self, words: &[&str]) -> Self {
         self.words.extend(words.iter().map(OsString::from));
         self
     }
 
-    /// A lease of 12 s, of which the daemon has 1 s to end: short, because tests wait for its end, and still longer
-    /// than a busy machine stands still.
+    /// A lease of 12 s, of which the daemon has 1 s to end. It is short because tests wait for it to expire,
+    /// but longer than a busy machine stalls.
     pub(crate) fn short(self) -> Self {
         self.with(&["--lease-duration=12s", "--missed-renewals=1", "--grace=1s"])
     }
 
-    /// The same with a lease of 4 s, as the candidates of client-go's have.
+    /// As [`short`](Self::short), but with a lease of 4 s, as the candidates of client-go have.
     pub(crate) fn with_the_duration_of_client_go(self) -> Self {
         self.with(&["--lease-duration=4s", "--missed-renewals=1", "--grace=1s"])
     }
 
-    /// With another answer of the daemon's to TERM.
+    /// Sets another script that the daemon runs on TERM.
     pub(crate) fn on_term(mut self, script: &str) -> Self {
         script.clone_into(&mut self.on_term);
         self
     }
 
-    /// Started by another program.
+    /// Starts the candidate through another program.
     pub(crate) fn by(mut self, wrapper: &[&str]) -> Self {
         self.wrapper = wrapper.iter().map(OsString::from).collect();
         self
     }
 
-    /// Starts it with a daemon that runs until it is ended.
+    /// Starts the candidate with a daemon that runs until it is ended.
     pub(crate) fn start(self) -> Candidate {
         let script = format!(
             "trap '{}' TERM
@@ -85,12 +85,12 @@ impl Setup {
         self.run(&["/bin/sh", "-c", &script])
     }
 
-    /// Starts a candidate of client-go's in its place, with a lease of 4 s, which works by itself.
+    /// Starts a candidate of client-go instead. It has a lease of 4 s, and no daemon: it writes to the journal itself.
     pub(crate) fn of_client_go(self) -> Candidate {
         self.of(Binary::Candidate)
     }
 
-    /// The same by `program`.
+    /// Starts this program instead of lease-elect.
     pub(crate) fn of(self, program: Binary) -> Candidate {
         let program = program.locate().expect("it was built");
         let words = [
@@ -101,7 +101,7 @@ impl Setup {
         self.launch(&words)
     }
 
-    /// Starts it with this daemon.
+    /// Starts the candidate with this daemon.
     pub(crate) fn run(mut self, daemon: &[&str]) -> Candidate {
         let words: Vec<OsString> = self
             .wrapper
@@ -144,12 +144,12 @@ impl Candidate {
         self.child.id().try_into().expect("a process id")
     }
 
-    /// What it said so far.
+    /// The lines that it has printed so far.
     pub(crate) fn log(&self) -> Vec<String> {
         self.log.lock().expect("no panic").clone()
     }
 
-    /// Waits for a line with this text, and returns it.
+    /// Waits for a line that contains this text, and returns it.
     pub(crate) fn says(&self, text: &str) -> String {
         let what = format!("{text:?} of process {}", self.pid());
         eventually(&what, || {
@@ -161,7 +161,7 @@ impl Candidate {
         send(self.pid(), signal);
     }
 
-    /// Waits for its end, and returns its code.
+    /// Waits for its end, and returns its exit code.
     pub(crate) fn code(&mut self) -> Option<i32> {
         let what = format!("the end of process {}", self.pid());
         let status = eventually(&what, || self.child.try_wait().expect("a child"));
@@ -175,7 +175,7 @@ impl Drop for Candidate {
             let log = self.log().join("\n");
             let _ = writeln!(std::io::stderr(), "process {} said:\n{log}", self.pid());
         }
-        // Its supervisor ends what it leaves.
+        // Its supervisor ends the remaining processes.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! A cluster as a test sees it, whichever server is behind it.
+//! A cluster for a test, on the in-memory or the real API server.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -23,10 +23,10 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         .expect("a runtime")
 });
 
-/// More bytes than a server sends of itself.
+/// More bytes than a server sends without a change of the Lease.
 const NEWS: usize = 10_000;
 
-/// A cluster, with a Lease of the test's own in namespace `default`.
+/// A cluster. Each test has its own Lease in namespace `default`.
 pub(crate) struct Cluster {
     pub(crate) lease: String,
     pub(crate) journal: Journal,
@@ -75,7 +75,7 @@ impl Cluster {
         Setup::new(self, &self.kubeconfig, name)
     }
 
-    /// A candidate behind a wire.
+    /// A candidate that reaches the API server through a proxy.
     pub(crate) fn candidate_on(&self, wire: &NetworkProxy, name: &str) -> Setup {
         let text = self
             .kubeconfig_text()
@@ -83,12 +83,12 @@ impl Cluster {
         Setup::new(self, &self.write("wired", &text), name)
     }
 
-    /// A wire to the API server.
+    /// A proxy to the API server.
     pub(crate) fn wire(&self) -> NetworkProxy {
         NetworkProxy::to(&self.server())
     }
 
-    /// A kubeconfig whose contexts are in `namespace`.
+    /// A kubeconfig whose contexts use `namespace`.
     pub(crate) fn kubeconfig_in(&self, namespace: &str) -> PathBuf {
         let mut file = Kubeconfig::read_from(&self.kubeconfig).expect("a kubeconfig");
         for context in file
@@ -101,7 +101,8 @@ impl Cluster {
         self.write(namespace, &serde_json::to_string(&file).expect("JSON"))
     }
 
-    /// A kubeconfig whose credential plugin hangs with a process of its own. Both tell their numbers in the journal.
+    /// A kubeconfig whose credential plugin hangs together with a child process. Their pids are written to
+    /// the journal.
     pub(crate) fn kubeconfig_with_slow_plugin(&self) -> PathBuf {
         let plugin = json!({
             "apiVersion": "client.authentication.k8s.io/v1",
@@ -124,7 +125,7 @@ impl Cluster {
         std::fs::read_to_string(&self.kubeconfig).expect("a kubeconfig")
     }
 
-    /// Writes a file that goes with the test.
+    /// Writes a file to the test's directory.
     fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.directory.path().join(name);
         std::fs::write(&path, text).expect("a file");
@@ -145,14 +146,14 @@ impl Cluster {
         self.request(request, Vec::new())["spec"].clone()
     }
 
-    /// As somebody who may.
+    /// Deletes the Lease as a user with that permission.
     pub(crate) fn delete_lease(&self) {
         self.request(http::Request::delete(self.path()), Vec::new());
     }
 
-    /// Waits until the client behind `wire` watches the Lease and so sees every later write.
+    /// Waits until the client behind `wire` watches the Lease, so that it sees every later write.
     pub(crate) fn is_watched_on(&self, wire: &NetworkProxy) {
-        // The first may be read by the list that the watch begins with; the second is not.
+        // The first change may already be in the list with which the watch begins. The second is not.
         for round in 0..2 {
             let came = wire.came();
             self.note(&round.to_string().repeat(NEWS));
@@ -162,7 +163,7 @@ impl Cluster {
         }
     }
 
-    /// Writes an annotation.
+    /// Writes an annotation to the Lease.
     fn note(&self, text: &str) {
         let patch = json!({"metadata": {"annotations": {"note": text}}});
         let request = http::Request::patch(self.path())

@@ -1,4 +1,4 @@
-//! What daemons write of themselves, a line each, in the order in which it happened.
+//! The events that daemons write, one per line, in the order in which they happened.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ impl Journal {
         text.lines().map(ToOwned::to_owned).collect()
     }
 
-    /// Waits for a line that begins so, and returns the rest of it.
+    /// Waits for a line that begins with `beginning`, and returns the rest of the line.
     pub(crate) fn wait_for(&self, beginning: &str) -> String {
         eventually(beginning, || {
             let lines = self.lines();

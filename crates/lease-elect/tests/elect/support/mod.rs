@@ -1,5 +1,5 @@
-//! What the tests share: a cluster, candidates, the journal that their daemons write, and a wire to
-//! cut.
+//! Shared by the tests: a cluster, candidates, the journal that their daemons write, and a proxy whose
+//! connections can be cut.
 
 pub(crate) mod candidate;
 pub(crate) mod cluster;
@@ -12,10 +12,10 @@ use libtest_mimic::Trial;
 
 use self::cluster::Cluster;
 
-/// Longer than anything takes, short enough to wait for something that hangs.
+/// Longer than any step takes, but short enough to wait for a step that hangs.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// A test on both servers.
+/// Runs a test on both servers.
 pub(crate) fn on_both(name: &str, test: fn(&Cluster)) -> Vec<Trial> {
     let short = name.rsplit("::").next().unwrap_or(name).to_owned();
     let of_real = short.clone();
@@ -47,7 +47,7 @@ macro_rules! tests_on_both {
 }
 pub(crate) use tests_on_both;
 
-/// Waits until `look` finds something.
+/// Waits until `look` returns a value.
 pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {

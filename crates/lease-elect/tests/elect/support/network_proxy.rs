@@ -1,5 +1,5 @@
-//! The way to the API server, which can be cut: nothing passes any more, and nobody is told. And what
-//! is sent can be held up on the way.
+//! A proxy to the API server. It can cut connections silently: nothing passes any more, and neither end is
+//! notified. It can also delay the bytes that are sent to the server.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -14,25 +14,25 @@ pub(crate) struct NetworkProxy {
 
 #[derive(Default)]
 struct State {
-    /// How many connections were made.
+    /// The number of connections that were made.
     made: AtomicUsize,
-    /// So many of them are silent.
+    /// This many of the first connections are cut silently.
     silent: AtomicUsize,
     is_over: AtomicBool,
     ends: Mutex<Vec<TcpStream>>,
-    /// How many bytes came from the server.
+    /// The number of bytes received from the server.
     came: AtomicUsize,
-    /// What was sent to the server since it is held up.
+    /// The bytes sent to the server since they are delayed.
     held: Mutex<Option<Vec<DelayedBytes>>>,
 }
 
-/// Bytes on the way.
+/// Bytes that are delayed.
 struct DelayedBytes {
     to: TcpStream,
     bytes: Vec<u8>,
 }
 
-/// More bytes than a connection is kept alive with, fewer than any write has.
+/// More bytes than keep-alive traffic on a connection has, but fewer than any write has.
 const WRITE: usize = 200;
 
 impl NetworkProxy {
@@ -56,47 +56,46 @@ impl NetworkProxy {
         Self { address, state }
     }
 
-    /// Where to connect to.
+    /// The address to connect to.
     pub(crate) fn address(&self) -> String {
         self.address.clone()
     }
 
-    /// How many bytes came from the server.
+    /// The number of bytes received from the server.
     pub(crate) fn came(&self) -> usize {
         self.state.came.load(Ordering::SeqCst)
     }
 
-    /// From now on nothing passes.
+    /// From now on, nothing passes.
     pub(crate) fn cut(&self) {
         self.state.silent.store(usize::MAX, Ordering::SeqCst);
     }
 
-    /// From now on nothing passes on the connections that there are, as where the server's machine was
-    /// replaced by another.
+    /// From now on, nothing passes on the existing connections, as if the server's machine had been replaced.
     pub(crate) fn silence(&self) {
         let made = self.state.made.load(Ordering::SeqCst);
         self.state.silent.store(made, Ordering::SeqCst);
     }
 
-    /// The same, and both ends are told.
+    /// From now on, nothing passes, and all existing connections are closed.
     pub(crate) fn break_off(&self) {
         self.cut();
         self.state.close();
     }
 
-    /// From now on what is sent to the server stays on the way; answers and events still come.
+    /// From now on, bytes to the server are delayed. Responses and events still arrive.
     pub(crate) fn hold_up(&self) {
         *self.state.held.lock().expect("no panic") = Some(Vec::new());
     }
 
-    /// Whether a write is held up.
+    /// Whether a write is delayed.
     pub(crate) fn holds_a_write(&self) -> bool {
         let held = self.state.held.lock().expect("no panic");
         let bytes = held.iter().flatten().map(|parcel| parcel.bytes.len());
         bytes.sum::<usize>() > WRITE
     }
 
-    /// What was held up arrives.
+    /// Sends the delayed bytes to the server.
     pub(crate) fn let_go(&self) {
         let mut held = self.state.held.lock().expect("no panic");
         for mut parcel in held.take().into_iter().flatten() {
@@ -119,7 +118,7 @@ impl State {
         number < self.silent.load(Ordering::SeqCst)
     }
 
-    /// Sends to the server, or holds it up.
+    /// Sends bytes to the server, or delays them.
     fn send(&self, to: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
         match &mut *self.held.lock().expect("no panic") {
             Some(held) => held.push(DelayedBytes {
@@ -151,7 +150,7 @@ impl State {
         thread::spawn(move || {
             let mut bytes = [0; 16 * 1024];
             while let Ok(count @ 1..) = from.read(&mut bytes) {
-                // What comes after the cut is swallowed.
+                // Bytes that arrive after the cut are dropped.
                 if !state.is_silent(number) && send(&state, &mut to, &bytes[..count]).is_err() {
                     break;
                 }
