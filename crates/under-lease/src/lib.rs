@@ -1,11 +1,11 @@
 //! Runs a command for as long as leases are held.
 //!
-//! The command may run until the earliest of their deadlines, which every renewal moves. It is ended if
-//! one lease is lost. It is stopped while a lease has to be checked: when the clocks show that time may
-//! have passed unnoticed, as in a virtual machine that was paused.
+//! The command may run until the earliest deadline of the leases, which every renewal extends. It is ended if
+//! a lease is lost. It is stopped while a lease must be checked. This is the case if the clocks show that
+//! time may have passed unnoticed, for example in a virtual machine that was paused.
 //!
-//! `maintenance-lease` keeps the leases, `supervisor` ends the command in time; this crate connects them.
-//! It prints nothing: the caller turns the [`Progress`] into messages.
+//! `maintenance-lease` keeps the leases, and `supervisor` ends the command in time. This crate connects the
+//! two. It prints nothing: the caller turns the [`Progress`] into messages.
 #![warn(missing_docs)]
 
 mod outcome;

@@ -1,15 +1,15 @@
-//! How a command ended.
+//! The outcome of a command.
 
 use supervisor::{Ended, Exit};
 
-/// How a command under leases ended.
+/// The outcome of a command that ran under leases.
 #[derive(Debug)]
 pub struct CommandOutcome {
     /// How the command itself ended, if known.
     pub exit: Option<Exit>,
-    /// The names of the leases that were lost in the meantime. These losses were reported.
+    /// The names of the leases that were lost in the meantime. These losses were already reported.
     pub lost: Vec<String>,
-    /// What was necessary to end everything; `None` if it is not known whether all has ended.
+    /// What was needed to end all processes; `None` if it is unknown whether all have ended.
     pub over: Option<Ended>,
 }
 
@@ -30,14 +30,14 @@ impl CommandOutcome {
         !self.lost.is_empty()
     }
 
-    /// Whether nothing of the command runs any more: only then a lease may be released.
+    /// Whether no process of the command runs any more. Only then may a lease be released.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.over.is_some_and(|over| over.unkillable == 0)
     }
 
-    /// The exit code: that of the command, or `lost` if a lease was lost, because the command may then have
-    /// worked without it. [`Exit::OF_WRAPPER`] if it is unknown.
+    /// The exit code of the command, or `lost` if `is_lost`, because the command may then have worked without
+    /// a lease. [`Exit::OF_WRAPPER`] if it is unknown.
     #[must_use]
     pub fn code(&self, is_lost: bool, lost: u8) -> u8 {
         match self.exit {

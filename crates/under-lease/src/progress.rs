@@ -1,4 +1,4 @@
-//! What happens to a command under its leases, as data for the caller to print.
+//! The progress of a command under its leases, as data for the caller to print.
 
 use std::io;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use maintenance_lease::{HeldState, Lost};
 use supervisor::{Exit, Signal};
 
-/// Something that happened.
+/// An event of the command or its leases.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
-    /// A lease was renewed, or cut short from outside: its state now.
+    /// A lease was renewed, or shortened by somebody else. This is its current state.
     StateChanged(&'a HeldState),
-    /// A lease was lost: the command has to end, or had to.
+    /// A lease was lost, so the command must end if it has not ended yet.
     Lost(&'a Lost, Stage),
-    /// Time may have passed that no clock counted: the command is stopped until its leases have been read.
+    /// Time may have passed that no clock counted. The command is stopped until its leases have been read.
     Paused,
     /// The leases are still held, and the command continues.
     Resumed,
-    /// The command was stopped (Ctrl-Z), and this process stops with it: nothing is renewed until it
-    /// is continued, and the command is ended after this time.
+    /// The command was stopped (Ctrl-Z), and this process stops with it. Nothing is renewed until this
+    /// process is continued. The command is ended after this time.
     Stopped(Duration),
-    /// A signal was passed on to the command to end it, but the command is still running. Reported once.
+    /// A signal that asks the command to end was forwarded, but the command still runs. Reported once.
     StillRunning {
         /// The signal.
         after: Signal,
@@ -29,25 +29,26 @@ pub enum Progress<'a> {
     },
     /// The command itself has ended.
     Exited(Exit),
-    /// It left this many processes behind, which are being ended.
+    /// The command left this many processes behind, which are being ended.
     Left(usize),
-    /// A process that it started has left its process group, can't be ended on this system, and still runs.
+    /// A process that the command started has left its process group and still runs. It can't be ended on
+    /// this system.
     LeftGroup,
-    /// Its supervisor was killed, or stopped for too long: everything is being ended.
+    /// The supervisor was killed, or was stopped for too long. All processes are being ended.
     SupervisorLost,
-    /// The system does not allow the command to be followed: everything is being ended.
+    /// The system does not allow this process to wait for the command. All processes are being ended.
     FollowFailed(&'a io::Error),
 }
 
 /// The stage of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It did not start, and won't.
+    /// It did not start, and will not.
     NotStarted,
     /// It is running.
     Running,
     /// It has ended.
     Ended,
-    /// It has ended because its time was over.
+    /// It was ended because its time limit had passed.
     OutOfTime,
 }

@@ -1,4 +1,4 @@
-//! A command whose time grows with every renewal and ends with a loss.
+//! Runs a command whose time limit is extended by every renewal, and which is ended if a lease is lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,24 +12,25 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{CommandOutcome, Progress, Stage};
 
-/// How long before a deadline all remaining processes are killed: as long as that may take.
+/// How long before a deadline all remaining processes are killed. Killing them may take this long.
 const RESERVE: Duration = Duration::from_secs(1);
 
-/// How long a command may take to end after a signal before that is reported.
+/// How long a command may take to end after a signal before this is reported.
 const END: Duration = Duration::from_secs(2);
 
-/// How long a keeper may take to report why it did not renew.
+/// How long to wait for a keeper to report why it did not renew.
 const EXPLANATION: Duration = Duration::from_millis(500);
 
-/// How long before its deadline a command is asked to stop, if it has `grace` between TERM and KILL: the
-/// value for [`Keep::stop`](maintenance_lease::Keep::stop).
+/// How long before its deadline a command is asked to end, if it has `grace` between TERM and KILL. This is
+/// the value for [`Keep::stop`](maintenance_lease::Keep::stop).
 #[must_use]
 pub fn stop(grace: Duration) -> Duration {
     grace.saturating_add(RESERVE)
 }
 
-/// Runs `command` until it and everything that it started have ended, and passes `signals` on to it. The leases
-/// in `held` are kept with [`stop`] of the same `grace`. The caller releases them if [`CommandOutcome::is_over`].
+/// Runs `command` until it and all processes that it started have ended, and forwards `signals` to it. The
+/// leases in `held` must be kept with [`stop`] of the same `grace`. The caller releases them if
+/// [`CommandOutcome::is_over`].
 ///
 /// # Errors
 /// If the command can't be started. A lease that was lost before the start is not an error.
@@ -114,11 +115,11 @@ struct LeasedRun<'a, T> {
     limits: Limits,
     stage: Stage,
     lost: Vec<String>,
-    /// It had to end at its limit, whether or not a keeper reports why.
+    /// It had to end at its limit, even if no keeper reports why.
     is_late: bool,
-    /// It has to be stopped.
+    /// It must be stopped while a lease is checked.
     is_checking: bool,
-    /// It was reported that it runs although it was asked to end.
+    /// It was already reported that the command still runs although it was asked to end.
     is_reported_running: bool,
     report: T,
 }
@@ -148,7 +149,7 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         (self.report)(progress);
     }
 
-    /// Waits until every lease is known to be held; false if one is lost.
+    /// Waits until it is known that every lease is held. Returns false if one is lost.
     async fn may_begin(&mut self) -> bool {
         while self.lost.is_empty() && self.must_check() {
             self.changed().await;
@@ -186,7 +187,7 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         self.report(Progress::Lost(lost, self.stage));
     }
 
-    /// Gives the command as much time as its leases have.
+    /// Gives the command as much time as its leases have left.
     fn follow(&mut self, running: &mut Running) {
         if !self.lost.is_empty() || self.is_late {
             let now = now();
@@ -194,7 +195,7 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
                 true => now,
                 false => limits(&self.held_states, self.grace).kill_at,
             };
-            // Once asked to end, it can only get less time, and none in doubt.
+            // Once asked to end, the command can only get less time, and none while a lease must be checked.
             self.limits = Limits {
                 term_at: now,
                 kill_at: self.limits.kill_at.min(left).min(after(now, self.grace)),
@@ -207,8 +208,8 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         }
     }
 
-    /// Stops this process with its command, as a shell expects of a job; not if the command has to end, which
-    /// it does by itself.
+    /// Stops this process together with its command, as a shell expects of a job. Does nothing if the command
+    /// is already being ended.
     fn stop(&mut self, running: &mut Running) {
         let left = self.limits.term_at.saturating_sub(now());
         if !self.lost.is_empty() || self.is_late || left <= 0 {
@@ -218,7 +219,8 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         running.suspend(|| self.report(Progress::Stopped(left)));
     }
 
-    /// Reports that the command runs although it got the signal `after`; not if it has to end anyway.
+    /// Reports that the command still runs although it received the signal `after`. Does nothing if the
+    /// command is already being ended.
     fn still_running(&mut self, after: Signal, pid: Option<u32>) {
         if self.stage == Stage::Running && self.lost.is_empty() && !self.is_late {
             self.is_reported_running = true;
@@ -238,7 +240,7 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         }
     }
 
-    /// Reports why the command had to end, as its keeper knows.
+    /// Reports why the command had to end, as the keeper of its lease knows it.
     async fn explain(&mut self) {
         let explained = async {
             while self.lost.is_empty() {
@@ -249,7 +251,7 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         let leases = self.held.iter().zip(&self.held_states);
         let earliest = leases.min_by_key(|(_, held_state)| held_state.stop_at);
         if let Some((held, held_state)) = earliest.filter(|_| self.lost.is_empty()) {
-            // It was renewed at the last moment, when the command was already being ended.
+            // The lease was renewed at the last moment, when the command was already being ended.
             self.lose(&Arc::new(Lost {
                 subject: held.subject(),
                 node: held.node().to_owned(),
@@ -269,7 +271,7 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
     }
 }
 
-/// The signal that asked the command to end, once it should have ended.
+/// Returns the signal that asked the command to end, once the command should have ended.
 async fn still_running(asked_to_end: Option<(Signal, Instant)>) -> Signal {
     match asked_to_end {
         Some((signal, by)) => {
@@ -280,7 +282,7 @@ async fn still_running(asked_to_end: Option<(Signal, Instant)>) -> Signal {
     }
 }
 
-/// The earliest deadline, minus the time to end everything by then.
+/// The earliest deadline, minus the time that is needed to end all processes.
 fn limits(held_states: &[HeldState], grace: Duration) -> Limits {
     let stops = held_states
         .iter()
