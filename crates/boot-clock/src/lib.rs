@@ -1,10 +1,11 @@
-//! The clock of all deadlines: nobody can set it, and on Linux, macOS and Windows it also counts sleep.
+//! The clock for all deadlines. Nobody can set it, and on Linux, macOS and Windows it also runs while the
+//! machine sleeps.
 //!
-//! One process measures all its deadlines with it. Do not compare values of different machines or, on Windows, of
-//! different processes.
+//! A process measures all its deadlines with it. Do not compare values from different machines or, on
+//! Windows, from different processes.
 #![warn(missing_docs)]
 
-/// Now, in microseconds since an arbitrary start.
+/// The current time, in microseconds since an arbitrary start.
 #[must_use]
 pub fn now() -> i64 {
     system::now()
@@ -16,7 +17,7 @@ mod system {
 
     #[cfg(target_os = "linux")]
     const CLOCK: ClockId = ClockId::Boottime;
-    /// Some systems do not count sleep.
+    /// On some systems, this clock stops while the machine sleeps.
     #[cfg(not(target_os = "linux"))]
     const CLOCK: ClockId = ClockId::Monotonic;
 
@@ -31,8 +32,9 @@ mod system {
     use nix::libc::CLOCK_MONOTONIC_RAW;
     use nix::time::ClockId;
 
-    /// Apple's `CLOCK_MONOTONIC` is the time of day minus the time of the boot, so corrections of the time of day change
-    /// its speed. This one is `mach_continuous_time`, which nothing corrects and which also counts sleep.
+    /// Apple's `CLOCK_MONOTONIC` is the time of day minus the boot time, so corrections of the time of day
+    /// change its speed. This clock is `mach_continuous_time`. It is never corrected, and also runs while the
+    /// machine sleeps.
     pub(crate) const CLOCK: ClockId = ClockId::from_raw(CLOCK_MONOTONIC_RAW);
 
     pub(crate) fn now() -> i64 {
@@ -46,7 +48,7 @@ mod system {
     use std::sync::LazyLock;
     use std::time::Instant;
 
-    /// On Windows, this clock also runs while the machine sleeps, but cannot be read as a number.
+    /// On Windows, this clock also runs while the machine sleeps, but its value cannot be read as a number.
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
     pub(crate) fn now() -> i64 {
@@ -63,7 +65,8 @@ mod tests {
         assert!(super::now() >= earlier + 2_000);
     }
 
-    /// Apple's clocks that follow the time of day count microseconds. The hardware is more exact.
+    /// Apple's clocks that follow the time of day count microseconds. The hardware clock has a finer
+    /// resolution.
     #[cfg(target_vendor = "apple")]
     #[test]
     fn it_does_not_follow_the_time_of_day() {
