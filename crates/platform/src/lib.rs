@@ -1,4 +1,4 @@
-//! What differs between operating systems for the code in `src/`.
+//! The differences between operating systems for the code in `src/`.
 #![warn(missing_docs)]
 
 mod shell;
@@ -10,18 +10,18 @@ pub use shell::{is_quotable, quoted};
 /// Whether `with` ends a stopped command (Ctrl-Z) at its deadline.
 pub const ENDS_STOPPED_COMMANDS: bool = cfg!(target_os = "linux");
 
-/// The command that kills a process, without its id.
+/// The command that kills a process, without the process id.
 pub const KILL: &str = match cfg!(windows) {
     true => "taskkill /F /PID",
     false => "kill -KILL",
 };
 
-/// Whether a terminal cannot update a line, according to the value of `TERM`.
+/// Whether a terminal cannot rewrite a line, according to the value of `TERM`.
 pub fn is_dumb(term: Option<&OsStr>) -> bool {
     is_dumb_on(cfg!(windows), term)
 }
 
-/// Terminals of Windows do not set `TERM`.
+/// Terminals on Windows do not set `TERM`.
 fn is_dumb_on(windows: bool, term: Option<&OsStr>) -> bool {
     term.map_or(!windows, |term| term == "dumb")
 }
@@ -40,8 +40,9 @@ pub use windows::{TerminalModes, account, discard_typed, has_escape_sequences, i
 #[cfg(windows)]
 use windows::{hung_up, interrupted, quit, terminated};
 
-/// Completes at Ctrl-C or Ctrl-\, if the terminal is gone, or if the process is asked to end, as by
-/// `timeout` or a canceled job. Signals that were ignored at the start, as by `nohup`, stay ignored.
+/// Completes at Ctrl-C or Ctrl-\, if the terminal is gone, or if the process is asked to end, for example by
+/// `timeout` or a canceled job. Signals that were ignored at the start, for example because of `nohup`, stay
+/// ignored.
 pub async fn termination() {
     tokio::select! {
         () = interrupted() => {}

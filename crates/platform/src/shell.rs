@@ -1,23 +1,24 @@
-//! How a word is quoted for the shell that commands are pasted into.
+//! Quotes words for the shell that the user pastes commands into.
 
-/// A word that a shell could change or split is quoted. `word` has no control characters.
+/// Quotes `word` if a shell could change or split it. `word` has no control characters.
 ///
-/// On Windows, this is for both cmd and PowerShell. Double quotes are the only quotes that they share. A character that
-/// could end them or be expanded within them becomes `?`.
+/// On Windows, the result is for both cmd and PowerShell. Double quotes are the only quotes that they share.
+/// A character that could end the quotes or be expanded within them becomes `?`.
 pub fn quoted(word: &str) -> String {
     quoted_on(cfg!(windows), word)
 }
 
-/// Whether [`quoted`] keeps all of `word`.
+/// Whether [`quoted`] preserves all of `word`.
 pub fn is_quotable(word: &str) -> bool {
     is_quotable_on(cfg!(windows), word)
 }
 
-/// PowerShell also accepts typographic quotes. cmd expands variables, and parts of them, which may be a quote.
+/// These characters are special within double quotes. PowerShell also accepts typographic quotes. cmd expands
+/// variables and parts of them, and a part may be a quote.
 const ACTIVE: &[char] = &['"', '$', '`', '%', '\u{201c}', '\u{201d}', '\u{201e}'];
 
 fn is_quotable_on(windows: bool, word: &str) -> bool {
-    // Before a quote, cmd and PowerShell disagree on backslashes.
+    // cmd and PowerShell treat backslashes before a quote differently.
     !windows || !(word.contains(ACTIVE) || word.ends_with('\\'))
 }
 
@@ -34,7 +35,7 @@ fn for_windows(word: &str) -> String {
         return word.to_owned();
     }
     let harmless = word.replace(ACTIVE, "?");
-    // Programs read \" as a quote.
+    // Programs treat \" as a literal quote, so backslashes before the closing quote are doubled.
     let before_quote = harmless.len() - harmless.trim_end_matches('\\').len();
     format!("\"{harmless}{}\"", r"\".repeat(before_quote))
 }
@@ -46,14 +47,14 @@ fn for_unix(word: &str) -> String {
     }
     let quoted = word.chars().map(|c| match c {
         '\'' => r"'\''".to_owned(),
-        // In fish, it escapes within quotes, too.
+        // In fish, a backslash also escapes within quotes.
         '\\' => r"'\\'".to_owned(),
         c => c.to_string(),
     });
     format!("'{}'", quoted.collect::<String>())
 }
 
-/// Whether `word` needs no quotes if `others` need none.
+/// Whether `word` needs no quotes. Besides letters and digits, only the characters in `others` need none.
 fn is_plain(word: &str, others: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || others.contains(c);
     !word.is_empty() && word.chars().all(is_plain)

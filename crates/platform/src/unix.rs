@@ -10,12 +10,12 @@ use supervisor::{Ignored, Signal};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 
-/// Whether the terminal interprets escape sequences. Only `TERM` says that it does not.
+/// Whether the terminal interprets escape sequences. Only `TERM` can show that it does not.
 pub fn has_escape_sequences() -> bool {
     true
 }
 
-/// The account of the process, for daemons and containers without a variable for it.
+/// The account name of the process, for daemons and containers that have no variable for it.
 pub fn account() -> String {
     let uid = rustix::process::getuid().as_raw();
     std::fs::read_to_string("/etc/passwd")
@@ -37,20 +37,20 @@ fn account_of(uid: u32, accounts: &str) -> Option<String> {
 
 /// Discards input that was typed but not read yet.
 pub fn discard_typed(stdin: &io::Stdin) {
-    // If stdin is no terminal, there is nothing to discard.
+    // If stdin is not a terminal, there is nothing to discard.
     let _ = tcflush(stdin, QueueSelector::IFlush);
 }
 
-/// The modes of the terminal at stdin, such as whether it shows what is typed.
+/// The modes of the terminal at stdin, such as whether it shows typed characters.
 pub struct TerminalModes(Option<Termios>);
 
 impl TerminalModes {
-    /// The present ones.
+    /// The current modes.
     pub fn now(stdin: &io::Stdin) -> Self {
         Self(tcgetattr(stdin).ok())
     }
 
-    /// Sets them again.
+    /// Sets these modes again.
     pub fn restore(&self, stdin: &io::Stdin) {
         if let Some(modes) = &self.0 {
             // An error means that the terminal is gone.
@@ -74,7 +74,7 @@ pub(super) async fn terminated() {
     sent(Signal::TERM).await;
 }
 
-/// Completes at Ctrl-\. Like Ctrl-C, it releases the locks; a core dump would not help.
+/// Completes at Ctrl-\. It releases the locks, like Ctrl-C, because a core dump would not help.
 pub(super) async fn quit() {
     sent(Signal::QUIT).await;
 }
@@ -84,10 +84,10 @@ pub(super) async fn hung_up() {
     sent(Signal::HUP).await;
 }
 
-/// The signals that were ignored at the start; `None`: unknown.
+/// The signals that were ignored at the start; `None` if unknown.
 static IGNORED: LazyLock<Option<Ignored>> = LazyLock::new(|| Ignored::now().ok());
 
-/// Completes when the signal arrives; never if it is ignored or can't be handled.
+/// Completes when the signal arrives. Never completes if it is ignored or can't be handled.
 async fn sent(wanted: Signal) {
     if !is_ignored(wanted).await
         && let Ok(mut signal) = signal(SignalKind::from_raw(wanted.0))
@@ -98,15 +98,15 @@ async fn sent(wanted: Signal) {
     }
 }
 
-/// Whether `signal` was ignored at the start, as by `nohup`. Linux shows that at once. Other systems show it for SIGHUP
-/// only, and it takes as long as starting a process.
+/// Whether `signal` was ignored at the start, for example because of `nohup`. Linux shows this immediately.
+/// Other systems show it only for SIGHUP, and a process must be started for it.
 async fn is_ignored(signal: Signal) -> bool {
     let ignored = match signal {
         _ if cfg!(target_os = "linux") => *IGNORED,
         Signal::HUP => spawn_blocking(|| *IGNORED).await.ok().flatten(),
         _ => return false,
     };
-    // If that is unknown, SIGHUP keeps its default effect.
+    // If this is unknown, SIGHUP counts as ignored here, so it keeps its default effect.
     ignored.map_or(signal == Signal::HUP, |ignored| ignored.has(signal))
 }
 

@@ -7,33 +7,34 @@ use std::path::Path;
 use supervisor::find_program;
 use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown};
 
-/// A fallback: on Windows, the variable `USERNAME` is set.
+/// A fallback. On Windows, the variable `USERNAME` is usually set.
 pub fn account() -> String {
     "unknown".to_owned()
 }
 
-/// Whether the console interprets escape sequences. Old ones don't.
+/// Whether the console interprets escape sequences. Old consoles do not.
 pub fn has_escape_sequences() -> bool {
     anstyle_query::windows::enable_ansi_colors() == Some(true)
 }
 
-/// Does nothing: on Windows, input typed early answers the next question.
+/// Does nothing. On Windows, input that was typed early answers the next question.
 pub fn discard_typed(_stdin: &io::Stdin) {}
 
-/// The modes of the terminal. On this platform, dialoguer does not change them.
+/// The modes of the terminal. On Windows, dialoguer does not change them.
 pub struct TerminalModes;
 
 impl TerminalModes {
-    /// The present ones.
+    /// The current modes.
     pub fn now(_stdin: &io::Stdin) -> Self {
         Self
     }
 
-    /// Sets them again.
+    /// Does nothing.
     pub fn restore(&self, _stdin: &io::Stdin) {}
 }
 
-/// Whether `file` exists, also without its extension, such as `.exe`. Windows has no execute permission to check.
+/// Whether `file` exists, with or without an extension such as `.exe`. Windows has no execute permission to
+/// check.
 pub fn is_executable(file: &Path) -> bool {
     Path::new(&find_program(file.as_os_str())).is_file()
 }
