@@ -1,10 +1,10 @@
-//! Text that is cut to a width.
+//! Cuts text to a width.
 
 use std::borrow::Cow;
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// `text`, or as much of it as fits `width` columns, with `…` for the rest.
+/// `text`, or the part of it that fits into `width` columns with `…` at the end.
 #[must_use]
 pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
     if text.width() <= width {

@@ -1,4 +1,5 @@
-//! Tables as `kubectl get` prints them, within the width of a terminal. comfy-table aligns and cuts the cells.
+//! Tables as `kubectl get` prints them, within the width of a terminal. comfy-table aligns and cuts the
+//! cells.
 
 use std::borrow::Cow;
 
@@ -10,10 +11,10 @@ use crate::wrap::hanging;
 /// The space between columns.
 pub const GAP: &str = "   ";
 
-/// How many rows are laid out at a time: comfy-table needs many times the memory of its text.
+/// How many rows are laid out at once. comfy-table needs many times the memory of its text.
 const BLOCK: usize = 256;
 
-/// The longest cell, in characters: some come from other tools, which may write a megabyte.
+/// The maximum length of a cell in characters. Some cells come from other tools, which may write a megabyte.
 pub const LONGEST: usize = 1024;
 
 /// A column of a table.
@@ -21,8 +22,8 @@ pub const LONGEST: usize = 1024;
 pub struct Column {
     /// Its header.
     pub header: String,
-    /// The least width to which its cells may be cut to fit a terminal. `None`: they are never cut. One column
-    /// of a table may be cut.
+    /// The minimum width to which its cells may be cut to fit a terminal; `None` if they are never cut. At
+    /// most one column of a table may be cut.
     pub least: Option<u16>,
 }
 
@@ -37,22 +38,22 @@ impl Column {
     }
 }
 
-/// A table that can be printed in parts: later rows are aligned with the first.
+/// A table that can be printed in parts. Later rows are aligned with the first rows.
 #[derive(Debug)]
 pub struct AlignedTable {
     columns: Vec<Column>,
     /// Whether the headers must still be printed.
     headers: bool,
-    /// The width of the terminal, if the output is one.
+    /// The width of the terminal, if the output is a terminal.
     fit: Option<usize>,
-    /// A sample of later rows, to make room for them. It is not printed.
+    /// A sample of later rows, for which room is reserved. It is not printed.
     typical: Option<Vec<String>>,
     /// The widths of the columns in the first part.
     widths: Option<Vec<u16>>,
 }
 
 impl AlignedTable {
-    /// A table without rows. `fit`: the width of the terminal, if the output is one.
+    /// Creates a table without rows. `fit` is the width of the terminal, if the output is a terminal.
     #[must_use]
     pub fn new(columns: Vec<Column>, headers: bool, fit: Option<usize>) -> Self {
         Self {
@@ -64,7 +65,7 @@ impl AlignedTable {
         }
     }
 
-    /// Makes room for later rows that look like this one, if the terminal has it.
+    /// Reserves room for later rows that look like this one, if the terminal is wide enough.
     #[must_use]
     pub fn with_typical(self, row: Vec<String>) -> Self {
         Self {
@@ -73,7 +74,8 @@ impl AlignedTable {
         }
     }
 
-    /// Whether the terminal has room for `rows` as the first rows, and for later ones that look like the typical row.
+    /// Whether the terminal is wide enough for `rows` as the first rows, and for later rows that look like
+    /// the typical row.
     #[must_use]
     pub fn fits(&self, rows: impl IntoIterator<Item = Vec<String>>) -> bool {
         let headers = self.headers();
@@ -83,8 +85,8 @@ impl AlignedTable {
 
     /// The lines of some rows, after the headers if these are the first rows.
     ///
-    /// Goes through the rows twice: once for the widths, and once for the lines. So not all cells are in memory at once. Both
-    /// times, the rows must be the same.
+    /// Iterates over the rows twice: once for the widths, and once for the lines. So not all cells are in
+    /// memory at once. The rows must be the same both times.
     pub fn rows(
         &mut self,
         rows: impl IntoIterator<Item = Vec<String>, IntoIter: Clone>,
@@ -115,7 +117,8 @@ impl AlignedTable {
         self.headers.then(|| headers.collect())
     }
 
-    /// The widths of the first rows, which need at least these. A typical row gets room only if all of it fits.
+    /// The widths for the first rows, which need at least `needed_now`. Room for the typical row is reserved
+    /// only if all of it fits.
     fn first_widths(&self, needed_now: Vec<u16>) -> Vec<u16> {
         let mut with_typical = needed_now.clone();
         self.typical
@@ -126,8 +129,8 @@ impl AlignedTable {
             .unwrap_or_else(|| self.too_wide(needed_now))
     }
 
-    /// The widths if the terminal wraps the rows: it must not wrap all of them because one cell is long. A last column
-    /// pads no other row, so it is not cut.
+    /// The widths if the rows do not fit and the terminal wraps them. One long cell must not cause all rows
+    /// to wrap. The last column is not padded, so its cells are not cut.
     fn too_wide(&self, needed: Vec<u16>) -> Vec<u16> {
         let last = self.columns.len().saturating_sub(1);
         let columns = self.columns.iter().zip(needed).enumerate();
@@ -139,8 +142,8 @@ impl AlignedTable {
             .collect()
     }
 
-    /// The widths of later rows: those of the first, except that cells which are never cut may need more, and that a last
-    /// column which may be cut has what is left of the terminal.
+    /// The widths for later rows: those of the first rows, with two exceptions. Columns that are never cut
+    /// may become wider. If the last column may be cut, it gets the rest of the terminal.
     fn later_widths(&self, first: &[u16], needed: &[u16]) -> Vec<u16> {
         let widths = self.columns.iter().zip(first).zip(needed);
         let mut widths: Vec<u16> = widths
@@ -164,7 +167,8 @@ impl AlignedTable {
         widths
     }
 
-    /// The widths if the terminal has room for them: the column that may be cut gets what the others leave.
+    /// The widths, if the terminal is wide enough for them. The column that may be cut gets the width that
+    /// the others leave.
     fn fitting(&self, needed: &[u16]) -> Option<Vec<u16>> {
         let mut widths = needed.to_vec();
         let excess = whole(&widths).saturating_sub(self.fit.unwrap_or(usize::MAX));
@@ -179,7 +183,7 @@ impl AlignedTable {
     }
 }
 
-/// The first of some tables that fits, else the last, with its rows.
+/// The first of the tables that fits, otherwise the last one, with its rows.
 pub fn first_to_fit<R>(tables: impl IntoIterator<Item = (AlignedTable, R)>) -> String
 where
     R: IntoIterator<Item = Vec<String>, IntoIter: Clone>,
@@ -196,7 +200,7 @@ where
     shown
 }
 
-/// The width of a row.
+/// The width of a whole row.
 fn whole(widths: &[u16]) -> usize {
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     gaps + widths.iter().copied().map(usize::from).sum::<usize>()
@@ -211,7 +215,7 @@ fn needed(rows: impl IntoIterator<Item: AsRef<[String]>>) -> Vec<u16> {
     needed
 }
 
-/// Makes room for `row`.
+/// Widens the columns for `row`.
 fn widen(widths: &mut Vec<u16>, row: &[String]) {
     widths.resize(widths.len().max(row.len()), 0);
     for (width, cell) in widths.iter_mut().zip(row) {
@@ -219,11 +223,12 @@ fn widen(widths: &mut Vec<u16>, row: &[String]) {
     }
 }
 
-/// The least room for words beside cells. With less, the words have lines of their own.
+/// The minimum width for the text beside the cells. If there is less, the text gets its own lines.
 const LEAST_WORDS: usize = 24;
 
-/// Rows of aligned cells, each followed by words, which are wrapped within `fit` and stay aligned. `least` has
-/// the least widths of the cells. comfy-table would split commands, which are pasted, so it does not wrap the words.
+/// Rows of aligned cells, each followed by text that is wrapped within `fit` and stays aligned. `least`
+/// contains the minimum widths of the cells. comfy-table does not wrap the text, because it would split
+/// commands that users paste.
 pub fn with_words(
     rows: impl IntoIterator<Item = (Vec<String>, String)>,
     least: &[u16],
@@ -245,7 +250,7 @@ pub fn with_words(
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The lines of some rows: each cell fills the width of its column, and is cut, within a word, if it is longer.
+/// The lines of some rows. Each cell fills its column, and is cut if it is longer, even within a word.
 fn lines(rows: &[Vec<String>], widths: &[u16], gap: &str) -> Vec<String> {
     let mut table = Table::new();
     table.load_style(TableStyle::new()).set_delimiter('\t');
@@ -264,7 +269,7 @@ fn lines(rows: &[Vec<String>], widths: &[u16], gap: &str) -> Vec<String> {
     table.lines().collect()
 }
 
-/// A cell, or the start of one that is too long.
+/// The cell, or only its start if it is too long.
 fn truncated(cell: &str) -> Cow<'_, str> {
     match cell.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &cell[..end]).into(),

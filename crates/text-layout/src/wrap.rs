@@ -1,9 +1,10 @@
-//! Wrapped text beside what begins its line.
+//! Wraps text beside the start of its line.
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// `words` after `head`, wrapped to at most `width` columns. Later lines are aligned with the first word. Line
-/// breaks are kept. A word is never split, and neither is a command in backticks, because it may be pasted.
+/// `words` after `head`, wrapped to at most `width` columns. Later lines are aligned with the first word.
+/// Line breaks are kept. A word is never split. A command in backticks is not split either, because it may be
+/// pasted.
 #[must_use]
 pub fn hanging(head: &str, words: &str, width: Option<usize>) -> String {
     let indent = head.width();
@@ -13,7 +14,7 @@ pub fn hanging(head: &str, words: &str, width: Option<usize>) -> String {
     format!("{head}{lines}").trim_end().to_owned()
 }
 
-/// A line, wrapped to at most `room` columns if its words allow it.
+/// A line, wrapped to at most `room` columns if its words are short enough.
 fn wrapped(line: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut is_command = false;
