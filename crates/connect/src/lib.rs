@@ -66,8 +66,8 @@ pub struct Connection {
 
 impl Connection {
     /// A function that opens new connections for all later requests. Call it after the machine was paused:
-    /// the old connections may be dead, and this would only be noticed once a request on them times out.
-    /// Requests that were already sent continue.
+    /// the old connections may be dead, and you would only notice that when a request times out. Requests
+    /// that were already sent continue.
     pub fn reconnector(&self) -> impl Fn() + Send + Sync + use<> {
         let connections = self.connections.clone();
         move || connections.reopen()

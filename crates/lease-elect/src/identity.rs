@@ -3,7 +3,7 @@
 use maintenance_lease::env::{Env as _, Machine};
 
 /// An identity that no other process has. It consists of the host (in a cluster, the pod), the process id,
-/// and a random part, because in a container the process id is always 1.
+/// and a random part. The random part is needed because in a container the process id is always 1.
 pub(crate) fn of_this_process() -> String {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut bytes = [0; 8];

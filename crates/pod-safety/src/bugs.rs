@@ -24,7 +24,7 @@ pub(crate) enum Bug {
     SuspectAtOnce,
     /// Treats a small zone without a live node as cut off.
     SmallZoneIsLost,
-    /// Evicts pods for out-of-service taints of any effect, not only `NoExecute`.
+    /// Treats taints of any effect as evicting, not only `NoExecute`.
     AnyEffectEvicts,
     /// Reports a check that could not read its facts as ok.
     UnreadIsOk,

@@ -181,8 +181,8 @@ impl NodeState {
         }
     }
 
-    /// Whether a recorded fencing is in effect: the Node has the out-of-service taint, and it is known that
-    /// the machine has not been restarted since the record.
+    /// Whether a recorded fencing is in effect. The Node must have the out-of-service taint, and it must be
+    /// known that the machine has not been restarted since the record.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
         (self.since == Some(Since::SameBoot) || bugs::active(Bug::RecordOfAnyBoot))

@@ -25,14 +25,14 @@ pub enum Event {
     /// killed after the grace period.
     Left(usize),
     /// A process that the command started has left its process group and still runs. It counts as unkillable.
-    /// This never happens on Linux, where such a process is ended too, or on Windows, where no process can
-    /// leave a job object.
+    /// This never happens on Linux, which ends such processes too, or on Windows, whose job objects no
+    /// process can leave.
     LeftGroup,
     /// The supervisor was killed, or did not act by the deadline. Its command dies with it, and this process
     /// ends the rest.
     SupervisorLost,
-    /// The command and all its descendants have ended. In three cases there was no [`Event::Exited`] before:
-    /// the command itself can't be killed, the supervisor was lost before it reported the start, or
+    /// The command and all its descendants have ended. [`Event::Exited`] is missing in three cases: the
+    /// command itself can't be killed, the supervisor was lost before it reported the start, or
     /// [`reap_orphans`](crate::reap_orphans) has waited for the command.
     Ended(Ended),
 }

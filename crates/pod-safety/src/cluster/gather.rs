@@ -25,7 +25,7 @@ use crate::node_health::{Heartbeat, NodeState};
 
 const LEASES: &str = "leases.coordination.k8s.io";
 
-/// Which kinds must be read in one namespace because of its pods.
+/// What must be read in one namespace because of its pods.
 #[derive(Default)]
 struct Needs {
     kinds: BTreeSet<Kind>,
@@ -37,8 +37,8 @@ struct Needs {
 
 impl Reader {
     /// Gathers what is known of `pods`, their nodes and `nodes`. Reads the maintenance Leases through
-    /// `locks`; `is_own` returns whether the caller holds a Lease. `now` must be from before the reads: a
-    /// node that is alive when it is read then counts as alive, no matter how long the other reads take.
+    /// `locks`; `is_own` returns whether the caller holds a Lease. `now` must be from before the reads. A
+    /// node that is alive when it is read then counts as alive, even if the other reads take long.
     pub async fn gather(
         &self,
         locks: &Maintenance,

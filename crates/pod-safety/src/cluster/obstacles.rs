@@ -107,7 +107,7 @@ impl Reader {
         }
     }
 
-    /// The StatefulSets of a namespace. If they can't be listed, those of these `names` that can be read: the
+    /// The StatefulSets of a namespace. If they can't be listed, those of these `names` that can be read. The
     /// user may have the permission to get them but not to list them.
     async fn stateful_sets(
         &self,

@@ -58,7 +58,7 @@ fn heartbeat_in(lease: &KubeletLease) -> Option<Heartbeat> {
 }
 
 impl Reader {
-    /// Creates a reader that sends `requests`, each with their timeout.
+    /// Creates a reader that sends its requests through `requests`, with their timeout.
     #[must_use]
     pub fn new(requests: Requests) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Reader {
         }
     }
 
-    /// The requests that this reader sends.
+    /// The [`Requests`] through which this reader sends.
     #[must_use]
     pub fn requests(&self) -> &Requests {
         &self.requests

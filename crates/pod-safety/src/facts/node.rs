@@ -173,8 +173,8 @@ impl Zone {
     }
 
     /// Whether so many nodes are unreachable that the control plane itself may be cut off. The node lifecycle
-    /// controller draws the same conclusion in two cases: most nodes of a zone are lost (except in very small
-    /// zones), or no zone has a ready node.
+    /// controller draws the same conclusion in two cases. Either most nodes of a zone are lost, except in
+    /// very small zones, or no zone has a ready node.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         let Nodes { all, unreachable } = self.nodes;

@@ -58,7 +58,7 @@ const RECORDED_PODS: usize = 250;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum How {
-    /// The operator confirmed that it is powered off. The text says how they know.
+    /// The user confirmed that it is powered off. The text says how they know.
     PoweredOff(String),
     /// A program powered it off or cut it off, and reported success.
     Hook {
@@ -68,8 +68,8 @@ pub enum How {
         /// The end of the program's output.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         output: String,
-        /// The program cut the node off from the network or storage and left it running. Its reverse can undo
-        /// this. A node that was powered off only needs a restart.
+        /// The program cut the node off from the network or storage and left it running. A hook that reverses
+        /// this can undo it. A node that was powered off only needs a restart.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         isolated: bool,
     },
@@ -80,7 +80,7 @@ pub enum How {
 pub struct Proof {
     /// How it is known.
     pub how: How,
-    /// The machine that it is about: the one that was passed to the hook, or that the operator confirmed.
+    /// The machine that it is about: the one that was passed to the hook, or that the user confirmed.
     pub of: Machine,
 }
 

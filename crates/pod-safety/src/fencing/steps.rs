@@ -43,7 +43,7 @@ pub struct FencingEvidence {
     pub has_stopped_reporting: bool,
     /// The hook of another run, if it may still be running.
     pub hook: Option<Attempt>,
-    /// The proof that nothing runs on a machine any more: the operator confirmed it, or the hook succeeded.
+    /// The proof that nothing runs on a machine any more: the user confirmed it, or the hook succeeded.
     pub proof: Option<Proof>,
     /// This run wrote the record.
     pub is_recorded: bool,

@@ -9,8 +9,8 @@ use crate::deferred_signals::DeferredSignals;
 use crate::linux::command_processes::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::linux::process::{Identity, Process, Sent};
 
-/// For this many checks, a process is not stopped while its parent still runs: a shell that sees one of its
-/// jobs stop takes this for Ctrl-Z. A parent that has not stopped by then hangs in the kernel, so its
+/// For this many checks, a process is not stopped while its parent still runs. A shell that sees one of its
+/// jobs stop would take this for Ctrl-Z. A parent that has not stopped by then hangs in the kernel, so its
 /// children are stopped anyway.
 const PATIENT_CHECKS: u32 = 12;
 

@@ -18,7 +18,6 @@ use crate::linux::cleanup::reap_adopted;
 /// # Errors
 ///
 /// If SIGCHLD can't be listened to.
-/// If SIGCHLD can't be listened to.
 pub async fn reap_orphans() -> io::Result<Infallible> {
     if getpid().as_raw_pid() != 1 {
         return std::future::pending().await;

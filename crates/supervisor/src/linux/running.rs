@@ -32,7 +32,7 @@ const DEPARTURE: i64 = 1_000;
 /// Keep polling [`Running::next`]: it notices a supervisor that was killed or stopped, and takes the terminal
 /// back. The limits themselves apply even without polling.
 ///
-/// If you drop this before [`Event::Ended`], all processes are ended in the background: the supervisor sends
+/// If you drop this before [`Event::Ended`], all processes are ended in the background. The supervisor sends
 /// TERM at once, and KILL after the grace period or at the limit.
 #[derive(Debug)]
 pub struct Running {

@@ -8,7 +8,6 @@ use crate::program_files::find;
 /// The program to run for `name`: a file with one of the extensions in `PATHEXT`, searched in `PATH` if
 /// `name` is not a path. If there is none, it is `name`. cmd and kubectl find batch files (`.cmd`, `.bat`) in
 /// the same way; Windows itself only finds `.exe`. Reads directories, which may be slow.
-/// `name`. This reads directories, which may take long.
 #[must_use]
 pub fn find_program(name: &OsStr) -> OsString {
     let (path, extensions) = (std::env::var_os("PATH"), std::env::var_os("PATHEXT"));

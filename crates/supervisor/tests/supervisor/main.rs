@@ -1,5 +1,5 @@
-//! Tests with real processes under a supervisor. All of them run this binary: the tests, the caller that each
-//! test starts, and the supervisor and the stage before the command, which the library starts.
+//! Tests with real processes under a supervisor. The tests and the caller that each of them starts run this
+//! binary. So do the supervisor and the stage before the command, which the library starts.
 //!
 //! No test sleeps for a fixed time. The tests wait for lines, ends of streams and process descriptors. If
 //! this takes longer than half a minute, something hangs.

@@ -1,4 +1,4 @@
-//! What prevents a node from being fenced, and which of these risks an operator can accept.
+//! What prevents a node from being fenced, and which of these risks the user can accept.
 
 use maintenance_lease::protocol::Span;
 
@@ -54,8 +54,8 @@ pub enum Unread {
 }
 
 impl Unread {
-    /// Whether the operator can accept it. If another tool may be repairing the node, only a missing
-    /// permission can be accepted. After any other failure, a retry may succeed.
+    /// Whether the user can accept it. If another tool may be repairing the node, only a missing permission
+    /// can be accepted. After any other failure, a retry may succeed.
     #[must_use]
     pub fn is_acceptable(&self) -> bool {
         matches!(self, Self::Zone(_) | Self::Remediation(Why::Forbidden(_)))
@@ -83,7 +83,7 @@ impl Refusal {
     }
 }
 
-/// The risks that the operator accepts.
+/// The risks that the user accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcceptedRisks {
     /// Most nodes of its zone are unreachable.
