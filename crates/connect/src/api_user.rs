@@ -1,7 +1,7 @@
 //! The API user of the caller, as far as the credentials show it.
 //!
-//! Gap in kube: a client does not expose its user. Asking the API server takes a request and needs Kubernetes
-//! 1.28.
+//! Gap in kube: a client does not expose its user. Asking the API server takes a request, and works only
+//! since Kubernetes 1.28.
 
 use std::fs;
 

@@ -10,8 +10,8 @@ use crate::election_state::ElectionState;
 use crate::failure::{may_pass, words};
 use crate::log;
 
-/// How long to wait before retrying a request that got no response at the start. client-go waits equally
-/// long.
+/// How long to wait before standing by again after a temporary error, such as a request without a response.
+/// client-go waits equally long.
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// How long a write that was already sent may take to finish, once this process was asked to end. The release

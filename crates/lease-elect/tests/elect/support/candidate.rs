@@ -85,7 +85,8 @@ impl Setup {
         self.run(&["/bin/sh", "-c", &script])
     }
 
-    /// Starts a candidate of client-go instead. It has a lease of 4 s, and no daemon: it writes to the journal itself.
+    /// Starts a candidate of client-go instead. It has a lease of 4 s, and no daemon: it writes to the
+    /// journal itself.
     pub(crate) fn of_client_go(self) -> Candidate {
         self.of(Binary::Candidate)
     }
