@@ -1,8 +1,8 @@
 //! A web server that receives messages. It uses the same proxies as the API server, and trusts the system's
 //! authorities.
 //!
-//! This closes no gap in kube. It is here because it shares proxies, dialing, TLS and their errors with the
-//! connection to the API server.
+//! No gap in kube: this is here because it shares proxies, dialing, TLS and their errors with the connection
+//! to the API server.
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method, Request, StatusCode, Uri};
