@@ -1,4 +1,4 @@
-//! `acquire`.
+//! //! The command `acquire`.
 
 use std::process::Command;
 
@@ -39,7 +39,7 @@ fn a_free_node_is_acquired_and_the_next_caller_sees_all_details() {
     });
 }
 
-/// A script that follows the help's example must not work on a node that it did not get.
+/// A script that follows the example in the help must not work on a node that it did not lock.
 #[test]
 fn the_example_with_a_lock_id_ends_if_the_lock_is_refused() {
     on_one("acquire-example", |cluster| {
@@ -310,7 +310,7 @@ fn locks_of_a_dry_run_have_neither_lock_id_nor_fencing_number() {
         }
         -- exit code 0
         "#);
-        // What would go on has the lock id that it has.
+        // A command with --reentry keeps the lock id that the lock already has.
         let maint = cluster.maint(["acquire", &node, "--reentry", "--dry-run=server"]);
         assert_snapshot!(maint.args(["-o", "json"]).run(), @r#"
         $ kubectl maint acquire worker-1 --reentry --dry-run=server -o json
@@ -408,7 +408,8 @@ fn of_several_nodes_all_are_taken_or_none() {
         -- exit code 3
         "
         );
-        // By name: other tests that share the server hold theirs as the same person.
+        // The nodes are named, not `--mine`: other tests on the shared server hold locks under the
+        // same identity.
         cluster.maint(["release", one, three]).succeeds();
         cluster
             .maint(["release", two])
@@ -473,7 +474,7 @@ fn all_or_none_holds_for_who_may_not_list() {
                 json!(null),
                 "it was not even written to"
             );
-            // What can't be listed is there all the same, or isn't.
+            // Without the right to list, a mistyped name still gets NotFound.
             let typo = cluster.name("wroker-1");
             let run = acquire(&["--partial", &typo, &held]);
             let missing = "nodes \"wroker-1\" not found";
@@ -617,7 +618,7 @@ fn of_two_callers_who_overlap_one_gets_all_and_the_other_keeps_nothing() {
             cluster.lease(node, &json!({}));
         }
         for round in 0..10 {
-            // Each has a node of their own, and they share those in the middle.
+            // Each caller has one node alone; the three nodes in the middle are shared.
             let (first, second) = std::thread::scope(|scope| {
                 let second = scope.spawn(|| take(cluster, "bob@laptop", &nodes[1..]));
                 (take(cluster, "alice@bastion", &nodes[..4]), second.join())
@@ -649,7 +650,7 @@ fn take(cluster: &Cluster, holder: &str, nodes: &[String]) -> Run {
     cluster.maint(["acquire"]).args(nodes).holder(holder).run()
 }
 
-/// A lock of bob that expired an hour ago.
+/// A Lease of bob whose lock expired about an hour ago.
 fn expired_lease() -> serde_json::Value {
     json!({
         "holderIdentity": "bob@laptop",
@@ -676,7 +677,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         neither node was acquired; add --partial to lock the node that was not refused
         -- exit code 3
         "#);
-        // Who waits already is not told to.
+        // With --wait, the hint does not suggest adding `--wait`.
         let waits = ["acquire", two, "--wait", "--dry-run"];
         assert_snapshot!(cluster.maint(waits).run(), @"
         $ kubectl maint acquire worker-2 --wait --dry-run
@@ -717,7 +718,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
     });
 }
 
-/// To wait for one's own lock would be to wait for oneself.
+/// The hint to wait leaves out a node that the caller has locked, because the wait would never end.
 #[test]
 fn beside_an_own_lock_the_next_command_is_for_the_others() {
     on_one("acquire-own-other", |cluster| {
@@ -807,7 +808,7 @@ fn many_nodes_of_one_holder_take_one_line() {
     });
 }
 
-/// Locks nodes as bob, each with its own flags.
+/// Locks six nodes as bob. `flags` gives the flags for each node by its index.
 fn locked_by_bob(cluster: &Cluster, flags: impl Fn(usize) -> [String; 2]) -> Vec<String> {
     let nodes = (1..=6).map(|number| {
         let node = cluster.node(&format!("worker-{number}"));
@@ -858,7 +859,7 @@ fn nodes_that_commands_of_one_person_hold_take_one_line() {
     });
 }
 
-/// As other clients write them.
+/// Other clients write such Leases.
 #[test]
 fn a_refusal_says_that_a_hold_is_overdue_and_that_a_lock_has_no_times() {
     on_one("acquire-odd", |cluster| {

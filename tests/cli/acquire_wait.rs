@@ -1,4 +1,4 @@
-//! Waiting for the lock of a node that somebody else has.
+//! Waiting for the lock of a node that somebody else holds (`--wait`).
 
 mod clocks;
 mod multiple_nodes;
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::support::Treatment::{Answer, Keep};
 use crate::support::{Cluster, Kept, Maint, Proxy, Running, ago, holder_of, on_both, on_one};
 
-/// A node that bob holds.
+/// Creates a node that bob has locked.
 pub(super) fn held_by_bob(cluster: &Cluster, short: &str) -> String {
     let node = cluster.node(short);
     cluster.lease(&node, &json!({}));
@@ -20,8 +20,8 @@ pub(super) fn held_by_bob(cluster: &Cluster, short: &str) -> String {
     node
 }
 
-/// A node whose holder went away, and which is anybody's in about eight seconds. For the first five, its lock has not
-/// expired.
+/// Creates a node whose lock, held by a client that is gone, can be acquired in about eight seconds. The lock has not
+/// expired for the first five.
 pub(super) fn about_to_expire(cluster: &Cluster, short: &str) -> String {
     let node = cluster.node(short);
     let spec = json!({
@@ -47,7 +47,7 @@ fn a_released_node_is_acquired() {
             .maint(["acquire", &node, "--wait"])
             .until_it_says("waiting for node/");
         bob(cluster, &["release", &node]).succeeds();
-        // In a script it is said once whom it waits for, and what came of it.
+        // In a script, one line names the holder that it waits for, and then the result is printed.
         assert_snapshot!(run.ends(), @r#"
         $ kubectl maint acquire worker-1 --wait
         node/worker-1 acquired by alice@bastion until [time] (30m)
@@ -68,7 +68,7 @@ fn an_expired_node_is_acquired() {
     on_one("wait-expiry", |cluster| {
         let node = about_to_expire(cluster, "worker-1");
         let run = cluster.maint(["acquire", &node, "--wait", "-o", "name"]);
-        // As always with somebody who did not finish.
+        // The warning is the same as for any expired lock.
         assert_snapshot!(run.run(), @"
         $ kubectl maint acquire worker-1 --wait -o name
         node/worker-1
@@ -112,7 +112,7 @@ fn a_time_out_says_who_has_it() {
         hint: to wait longer, increase --timeout or remove it
         -- exit code 4
         "#);
-        // Who looks once waits for nobody.
+        // With `--timeout 0`, it tries once and does not wait.
         let run = cluster.maint(["acquire", &node, "--wait", "--timeout", "0"]);
         assert_snapshot!(run.run(), @r#"
         $ kubectl maint acquire worker-1 --wait --timeout 0
@@ -169,7 +169,7 @@ fn another_holder_is_something_new() {
     });
 }
 
-/// Another command of theirs may have it, and end.
+/// Another command of the same user may hold the lock and release it later.
 #[test]
 fn waiting_for_your_own_lock_has_a_hint_to_continue() {
     on_one("wait-own", |cluster| {
@@ -328,7 +328,8 @@ fn ctrl_c_while_it_waits_leaves_nothing() {
     }
 }
 
-/// Waits for the node that bob has, and releases, up to the write that takes it, which `proxy` keeps.
+/// Starts `acquire --wait` on a node of bob's and releases bob's lock. Returns when `proxy` keeps the write that
+/// acquires it.
 fn about_to_take(cluster: &Cluster, node: &str, proxy: &Proxy) -> (Running, Kept) {
     let run = cluster
         .maint(["acquire", node, "--wait", "-q"])
@@ -366,7 +367,7 @@ fn ctrl_c_during_a_successful_write_releases() {
         run.interrupt();
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
-        // Whichever comes first, what it says is what is: given back, or held.
+        // The interrupt or the answer may come first. Either way the output must match the lock: released, or held.
         match run.code {
             130 => assert_eq!(holder_of(cluster, &node), None, "{run}"),
             code => {

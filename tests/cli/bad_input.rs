@@ -1,4 +1,4 @@
-//! What nobody should give the plugin, and somebody will: each with what it says then.
+//! Input that is wrong or extreme, and the message for each.
 
 mod durations;
 mod environment;

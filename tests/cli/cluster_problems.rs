@@ -1,4 +1,5 @@
-//! Clocks, rights and namespaces that are not as they should be, and what is said of them.
+//! Warnings and errors about wrong clocks, missing rights, and namespaces that are deleted or
+//! missing.
 
 use http::Method;
 use insta::assert_snapshot;
@@ -15,14 +16,14 @@ fn a_local_clock_that_is_off() {
         let run = |seconds: i64, words: &[&str]| {
             let proxy = cluster.proxy(move |_, _| Ahead(seconds));
             let run = cluster.maint(words).kubeconfig(&proxy.kubeconfig).run();
-            // By up to a second more or less.
+            // The difference that is shown may be wrong by one second.
             let by = |text: String| {
                 text.replace("is 9s ", "is 10s ")
                     .replace("is 11s ", "is 10s ")
             };
             by(run.to_string())
         };
-        // The server's counts, once said.
+        // The server's time is used, and a warning says so once.
         assert_snapshot!(run(10, &["acquire", &node]), @"
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
@@ -41,7 +42,7 @@ fn a_local_clock_that_is_off() {
         Warning: the local clock is 10s ahead of the API server's; server time is used
         -- exit code 0
         ");
-        // As far as two clocks may well differ.
+        // A difference of 2 s is within the limit of 3 s, so there is no warning.
         assert_snapshot!(run(2, &["release", &node]), @"
         $ kubectl maint release worker-1
         node/worker-1 already free
@@ -54,7 +55,7 @@ fn a_local_clock_that_is_off() {
 fn a_quota_is_not_taken_for_a_missing_right() {
     in_memory("quota", |cluster| {
         let node = cluster.node("worker-1");
-        // As the admission plugin of Kubernetes says it.
+        // The quota admission plugin of Kubernetes words it like this.
         let proxy = cluster.proxy(|method, _| match *method {
             Method::POST => Refuse(
                 403,
@@ -93,7 +94,7 @@ fn nodes_that_may_not_be_read() {
             maint.run()
         };
         let [one, two] = &nodes;
-        // It works all the same, and says what that leaves open.
+        // The command works, and a warning says which check was skipped.
         assert_snapshot!(run(&["acquire", one]), @"
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
@@ -171,7 +172,7 @@ fn a_namespace_that_is_being_deleted() {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         cluster.maint(["acquire", &nodes[0]]).succeeds();
         let namespace = "/api/v1/namespaces/kube-node-maintenance";
-        // It stays, terminating, for as long as somebody else's finalizer is there.
+        // The namespace stays in Terminating because of this finalizer.
         let finalizers = json!({"metadata": {"finalizers": ["example.com/stays"]}});
         cluster.patch(namespace, &finalizers);
         cluster.delete(namespace);

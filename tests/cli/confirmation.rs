@@ -1,4 +1,4 @@
-//! Confirmations, answered at a terminal.
+//! Confirmations at a terminal.
 
 use std::process::Command;
 
@@ -10,10 +10,10 @@ use serde_json::json;
 
 use crate::support::{Cluster, holder_of, on_real};
 
-/// How long a prompt or an end may be in coming, in milliseconds.
+/// How long a test waits for a prompt or for the end of a run, in milliseconds.
 const LIMIT: u64 = 60_000;
 
-/// A run at a terminal, up to its question.
+/// Starts a run at a terminal and reads up to its question.
 fn at_prompt(cluster: &Cluster, arguments: &[&str]) -> PtySession {
     let maint = cluster.maint(arguments).env("TERM", "xterm");
     let mut terminal = spawn_command(maint.command(), Some(LIMIT)).expect("a terminal");
@@ -22,14 +22,14 @@ fn at_prompt(cluster: &Cluster, arguments: &[&str]) -> PtySession {
     terminal
 }
 
-/// What it says after `answer`, and its code.
+/// Sends `answer`, and returns the rest of the output and the exit code.
 fn answered(mut terminal: PtySession, answer: &str) -> (String, i32) {
     terminal.send(answer).expect("it listens");
     terminal.flush().expect("it listens");
     ended(terminal)
 }
 
-/// What it says at the end, and its code.
+/// Returns the rest of the output and the exit code.
 fn ended(mut terminal: PtySession) -> (String, i32) {
     let said = terminal.exp_eof().expect("it ends");
     match terminal.process().wait().expect("it ended") {
@@ -39,7 +39,7 @@ fn ended(mut terminal: PtySession) -> (String, i32) {
     }
 }
 
-/// A node that bob holds.
+/// Creates a node that bob has locked.
 fn held_by_bob(cluster: &Cluster) -> String {
     let node = cluster.node("worker-1");
     cluster.lease(&node, &json!({}));
@@ -100,7 +100,8 @@ fn only_a_yes_counts() {
     });
 }
 
-/// A shell runs `before`, then the plugin, and then says the code and whether the terminal works as before.
+/// Starts a shell that runs `before` and then the plugin. Then it prints the exit code, and whether the terminal modes
+/// are the same as before.
 fn in_a_shell(cluster: &Cluster, before: &str, arguments: &[&str]) -> PtySession {
     let maint = cluster.maint(arguments).env("TERM", "xterm").command();
     let script = format!(
@@ -122,7 +123,7 @@ fn in_a_shell(cluster: &Cluster, before: &str, arguments: &[&str]) -> PtySession
     spawn_command(shell, Some(LIMIT)).expect("a terminal")
 }
 
-/// Reads up to the question, and returns the id of the plugin's process.
+/// Reads up to the question, and returns the process id of the plugin.
 fn process_that_asks(terminal: &mut PtySession) -> Pid {
     terminal.exp_string("pid ").expect("a process");
     let id = terminal.exp_string(".").expect("its id");
@@ -155,7 +156,7 @@ fn term_at_a_prompt_ends_and_restores_the_terminal() {
 fn ctrl_c_is_an_interruption_and_restores_the_terminal() {
     on_real("confirm-interrupt", |cluster| {
         let node = held_by_bob(cluster);
-        // The shell that runs the plugin would end at this signal, too, if it came from the terminal.
+        // Without the trap, this signal of the terminal would end the shell that runs the plugin, too.
         let mut terminal = in_a_shell(cluster, "trap : INT", &["release", &node, "--force"]);
         process_that_asks(&mut terminal);
         let (said, _) = answered(terminal, "\x03");
@@ -171,7 +172,6 @@ fn input_before_the_question_is_no_answer() {
         let arguments = ["release", &node, "--force"];
         let mut terminal = in_a_shell(cluster, "echo ready; read line", &arguments);
         terminal.exp_string("ready").expect("a shell");
-        // The second line is typed before the plugin starts.
         terminal.send("one\nyes\n").expect("it listens");
         terminal.flush().expect("it listens");
         process_that_asks(&mut terminal);

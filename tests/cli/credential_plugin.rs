@@ -10,7 +10,7 @@ use crate::support::{in_memory, on_one};
 
 const NAMED: &str = "waiting for credential plugin login\n";
 
-/// Verbs with their arguments.
+/// The verbs, with their arguments.
 const LINES: [&str; 13] = [
     "acquire NODE",
     "renew NODE",
@@ -68,7 +68,7 @@ fn keeps_no_verb_from_its_end() {
         };
         std::thread::scope(|scope| {
             for line in LINES {
-                // At the first connection, and at the first request.
+                // The plugin hangs at the first connection (0 answers) or at the first request (1 answer).
                 scope.spawn(move || [0, 1].map(|answers| ends(line, answers)));
             }
         });
@@ -93,7 +93,8 @@ fn is_ended_by_a_second_ctrl_c_at_once() {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
         let interrupted = || {
-            // At the third request, which writes: a first Ctrl-C leaves that a moment.
+            // The plugin hangs at the third request, which is the write. The first Ctrl-C gives a write a moment to
+            // finish.
             let plugin = cluster.plugin(2);
             let mut run = plugin
                 .of(cluster.maint(["release", &node]))
@@ -106,7 +107,7 @@ fn is_ended_by_a_second_ctrl_c_at_once() {
             assert!(!plugin.has_outlived(), "{run}");
             run
         };
-        // On a machine that stands still after the first Ctrl-C, that moment is over before the second one.
+        // If the machine stalls after the first Ctrl-C, that moment ends before the second Ctrl-C.
         let second = (0..10)
             .map(|_| interrupted())
             .find(|run| run.stderr.contains("again"));
@@ -126,7 +127,7 @@ fn is_ended_with_a_completion_that_took_too_long() {
     in_memory("login-tab", |cluster| {
         let plugin = cluster.plugin(0);
         let maint = plugin.of(cluster.maint(["release", ""]));
-        // It comes back when nobody has its stderr any more.
+        // `output` returns only after every process that has this stderr has ended.
         let output = maint.command().arg0("kubectl_complete-maint").output();
         let output = output.expect("the plugin was built");
         assert!(output.status.success(), "{output:?}");

@@ -1,4 +1,4 @@
-//! `describe`.
+//! The command `describe`.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -187,7 +187,7 @@ fn an_expired_lock_has_hints_for_its_holder_and_for_others() {
     });
 }
 
-/// As if the holder's clock were ahead.
+/// The holder's clock may be ahead.
 #[test]
 fn a_time_in_the_future_is_not_shown_as_past() {
     on_one("describe-ahead", |cluster| {

@@ -1,4 +1,4 @@
-//! `doctor`: what it reads, and what locks left on Nodes.
+//! The command `doctor`: its requests, and what it finds that locks left on Nodes.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::support::{Cluster, LEASES, in_memory};
 const SCALE_DOWN: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
 const REMEDIATION: &str = "remediation.medik8s.io/exclude-from-remediation";
 
-/// The lines of `doctor` about what locks set on Nodes.
+/// Returns the lines that `doctor` prints about what locks set on Nodes.
 fn held_labels(cluster: &Cluster, flags: &[&str]) -> String {
     let words = [&["doctor"], flags].concat();
     let run = cluster.maint(words).run();
@@ -17,7 +17,7 @@ fn held_labels(cluster: &Cluster, flags: &[&str]) -> String {
     lines.map(|line| format!("{}\n", line.trim())).collect()
 }
 
-/// The opt-outs on the Node.
+/// Whether the Node has each of the two opt-outs.
 fn opt_outs(cluster: &Cluster, node: &str) -> [bool; 2] {
     let metadata = cluster.get(&format!("/api/v1/nodes/{node}"))["metadata"].clone();
     [
@@ -26,7 +26,7 @@ fn opt_outs(cluster: &Cluster, node: &str) -> [bool; 2] {
     ]
 }
 
-/// Removes the held label and, if wanted, the annotations that explain it.
+/// Removes the held label, and with `with_annotations` also the annotations that explain it.
 fn unlabel(cluster: &Cluster, node: &str, with_annotations: bool) {
     let path = format!("/api/v1/nodes/{node}");
     let mut patch = json!({"metadata": {"labels": {"kubectl-maint.dev/held": null}}});
@@ -75,7 +75,7 @@ fn opt_outs_left_without_a_label_are_found_and_removed() {
             let node = cluster.node(short);
             cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
             unlabel(cluster, &node, with_annotations);
-            // They belong to the hold.
+            // The opt-outs belong to the hold, so they stay.
             let found = held_labels(cluster, &["--fix"]);
             assert!(!found.contains("ended or expired"), "{found}");
             assert_eq!(opt_outs(cluster, &node), [true, true]);

@@ -1,5 +1,5 @@
-//! `fence` and `unfence`, if the answers to their writes are lost, or if something happens during a
-//! write. What a hint says is here too. All else is in tests/fencing.
+//! `fence` and `unfence`: lost answers, and changes during a write. Also what their hints say. All other tests of
+//! fencing are in tests/fencing.
 
 mod machine;
 mod webhooks;
@@ -12,7 +12,7 @@ use crate::support::{Cluster, Treatment, ago, holder_of, in_memory, on_one, on_r
 
 const HEARTBEATS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
-/// An unreachable node and a healthy one, in a zone of their own.
+/// Creates an unreachable node and a healthy one, in a zone of their own.
 pub(crate) fn unreachable(cluster: &Cluster) -> String {
     let zone = json!({"topology.kubernetes.io/zone": cluster.name("zone")});
     cluster.node_with("worker-2", &zone, &json!({}));
@@ -29,25 +29,25 @@ pub(crate) fn unreachable(cluster: &Cluster) -> String {
     node
 }
 
-/// The last sign of life of its kubelet is so many seconds old; of the Node nothing changes.
+/// Sets the age of the kubelet's last heartbeat, in seconds. The Node object does not change.
 fn beats(cluster: &Cluster, node: &str, age: i64) {
     let beat = json!({"spec": {"renewTime": ago(age)}});
     cluster.patch(&format!("{HEARTBEATS}/{node}"), &beat);
 }
 
-/// Whether the node has the record of a fencing.
+/// Whether the Node has a fencing record.
 fn is_recorded(cluster: &Cluster, node: &str) -> bool {
     let seen = cluster.get(&format!("/api/v1/nodes/{node}"));
     seen["metadata"]["annotations"]["kubectl-maint.dev/fenced"].is_string()
 }
 
-/// Whether it writes to a Node, other than the held label.
+/// Whether this is a write to a Node that is not about the held label.
 fn is_write(method: &Method, path: &str) -> bool {
     let is_label = path.contains("fieldManager=kubectl-maint-node-keys");
     method == Method::PATCH && path.starts_with("/api/v1/nodes/") && !is_label
 }
 
-/// What is written to Nodes waits until the test lets it go.
+/// Keeps writes to Nodes until the test lets them pass.
 fn keeps(method: &Method, path: &str) -> Treatment {
     match is_write(method, path) {
         true => Treatment::Keep,
@@ -55,7 +55,7 @@ fn keeps(method: &Method, path: &str) -> Treatment {
     }
 }
 
-/// Writes to Nodes succeed, but their answers are lost.
+/// Lets writes to Nodes pass, but loses the answers.
 fn loses(method: &Method, path: &str) -> Treatment {
     match is_write(method, path) {
         true => Treatment::LoseAnswer,
@@ -94,7 +94,6 @@ fn a_lost_answer_ends_as_the_success_that_it_was() {
     });
 }
 
-/// The hook is run once, although the answer to the write of its annotation is lost.
 #[test]
 fn a_hook_is_run_once_though_answers_are_lost() {
     on_real("hook-lost", |cluster| {
@@ -112,7 +111,7 @@ fn a_hook_is_run_once_though_answers_are_lost() {
     });
 }
 
-/// It may hang, or run with a wrong clock: only what is known is said.
+/// The kubelet may hang, or its clock may be wrong. The message says only what is known.
 #[test]
 fn a_suspect_that_has_stopped_reporting_is_not_said_to_report() {
     in_memory("fence-suspect", |cluster| {
@@ -148,7 +147,7 @@ fn inside_with_the_hint_keeps_the_hook() {
     });
 }
 
-/// A node that reports between the last look and the write has changed: nothing is written to it.
+/// The Node changes between the last read and the write, so the write is refused.
 #[test]
 fn a_node_that_reports_while_its_record_is_under_way_is_not_fenced() {
     on_real("fence-reports", |cluster| {
@@ -170,7 +169,7 @@ fn a_node_that_reports_while_its_record_is_under_way_is_not_fenced() {
     });
 }
 
-/// A node that comes back between the first look and the hold is found alive, and its hold is given back.
+/// The node is alive when it is read again, so its hold is released.
 #[test]
 fn a_node_that_comes_back_while_it_is_put_on_hold_is_not_fenced() {
     on_real("fence-late", |cluster| {
@@ -191,14 +190,15 @@ fn a_node_that_comes_back_while_it_is_put_on_hold_is_not_fenced() {
     });
 }
 
-/// Killed between hold and record, it knows its hold again, and goes on.
+/// The command is killed after it wrote the hold and before it wrote the record. The next run recognizes its own hold
+/// and continues.
 #[test]
 fn after_a_crash_behind_the_hold_it_goes_on() {
     on_real("fence-killed", |cluster| {
         let node = unreachable(cluster);
         let proxy = cluster.proxy(keeps);
         let fence = || cluster.maint(["fence", &node, "--powered-off=dark"]);
-        // Dropped, it is never written.
+        // The kept write is dropped, so it never reaches the server.
         drop(proxy.kills(fence()));
         assert!(!is_recorded(cluster, &node));
         let holder = || holder_of(cluster, &node);
@@ -216,14 +216,14 @@ fn after_a_crash_behind_the_hold_it_goes_on() {
     });
 }
 
-/// A heartbeat alone does not change the Node. If one comes between the last read and the write, the node
-/// is fenced, and the output says so at once.
+/// A heartbeat does not change the Node. If it comes between the last read and the write, the node is fenced, and the
+/// output reports the heartbeat at once.
 #[test]
 fn a_heartbeat_during_the_write_of_the_record_is_reported_at_once() {
     on_real("fence-beats", |cluster| {
         let node = unreachable(cluster);
         let proxy = cluster.proxy(keeps);
-        // Until no controller comes in between, which changes the Node.
+        // Repeated because a controller may change the Node in between, which refuses the write.
         let run = loop {
             let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
             let running = fence.kubeconfig(&proxy.kubeconfig).start();
@@ -246,7 +246,7 @@ fn a_heartbeat_during_the_write_of_the_record_is_reported_at_once() {
     });
 }
 
-/// Every controller that writes to the Node may come first.
+/// Any controller may write to the Node first.
 #[test]
 fn a_node_that_keeps_changing_is_not_written() {
     in_memory("fence-changing", |cluster| {
@@ -291,7 +291,7 @@ fn a_node_whose_writes_are_never_answered_may_be_changed() {
     });
 }
 
-/// All annotations of a Node together have a limit.
+/// Kubernetes limits the total size of all annotations of a Node.
 #[test]
 fn on_a_node_with_long_annotations_the_record_is_shorter() {
     on_one("fence-long", |cluster| {
@@ -420,7 +420,7 @@ fn without_the_right_to_see_attached_volumes_it_waits_for_the_pods() {
     });
 }
 
-/// With the same command, it would look for nodes that are not fenced yet.
+/// The hint names the node, because `--all-unreachable` would fence nodes that are not fenced yet.
 #[test]
 fn to_wait_for_one_of_all_unreachable_nodes_the_hint_names_it() {
     in_memory("fence-all-waits", |cluster| {

@@ -1,4 +1,4 @@
-//! The held label of a Node, if a command is killed between two of its writes, or a lock ends without it.
+//! The held label of a Node, if a command is killed between two of its writes, or if a lock ends without removing it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,12 +27,12 @@ fn keys(cluster: &Cluster, node: &str) -> (bool, bool) {
     )
 }
 
-/// Whether it writes on a Node.
+/// Whether this is a write to a Node.
 fn is_node_write(method: &Method, path: &str) -> bool {
     *method == Method::PATCH && path.contains("/nodes/")
 }
 
-/// Kills this command when it sends a write to such a path. The write never arrives.
+/// Kills this command when it sends a write to a path that contains `path`. The write never reaches the server.
 fn killed_before(cluster: &Cluster, arguments: &[&str], path: &'static str) {
     let proxy = cluster.proxy_for(Treatment::Keep, move |method, sent| {
         *method == Method::PATCH && sent.contains(path)
@@ -70,7 +70,8 @@ fn an_unhold_killed_behind_the_label_ends_the_hold_when_run_again() {
     });
 }
 
-/// A label write that arrives after the end of its hold. Returns its answer, and what is on the Node.
+/// Lets a write of the held label arrive after its hold has ended. Returns the status code of the answer, and what is
+/// on the Node.
 fn late_label(cluster: &Cluster, node: &str) -> (u16, (bool, bool)) {
     let proxy = cluster.proxy_for(Treatment::Keep, is_node_write);
     let kept = proxy.kills(cluster.maint(["hold", node, "-m", "disk"]));
@@ -97,7 +98,8 @@ fn a_label_that_arrives_after_the_unhold_is_refused_on_a_node_of_earlier_holds()
     });
 }
 
-/// The unhold has written on the Node that this hold ends, so its label could not be written any more.
+/// The killed unhold has marked the first hold as ending on the Node, so the label of that hold can't be written any
+/// more.
 #[test]
 fn a_hold_behind_a_killed_unhold_is_labeled_again() {
     on_one("label-hold-again", |cluster| {
@@ -150,7 +152,8 @@ fn a_label_without_a_lock_id_stays_and_is_reported() {
     });
 }
 
-/// The server of Events may hang. The node must be protected nevertheless, also if the user does not wait for it.
+/// The server may not answer requests for Events. The node must be protected nevertheless, even if the user does not
+/// wait for it.
 #[test]
 fn the_label_comes_before_the_events() {
     on_both("label-events", |cluster| {
@@ -216,7 +219,7 @@ fn doctor_removes_the_keys_of_ended_locks_and_no_others() {
             "{found}"
         );
 
-        // Without a lock id, nobody knows whether its lock has ended.
+        // If a label has no lock id, doctor can't tell whether its lock has ended.
         let label = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "true"}}});
         cluster.patch(&format!("/api/v1/nodes/{by_hand}"), &label);
         let left = cluster.maint(["doctor", "--fix"]).run().to_string();
@@ -228,14 +231,14 @@ fn doctor_removes_the_keys_of_ended_locks_and_no_others() {
     });
 }
 
-/// The end of the lock that the label shows.
+/// Returns the end of the lock that the Node's annotation shows.
 fn shown_end(cluster: &Cluster, node: &str) -> Option<DateTime<Utc>> {
     let node = cluster.get(&format!("/api/v1/nodes/{node}"));
     let until = node["metadata"]["annotations"]["kubectl-maint.dev/held-until"].as_str()?;
     Some(until.parse().expect("a time"))
 }
 
-/// The end of the lock, in whole seconds.
+/// Returns the end of the lock by its Lease, in whole seconds.
 fn end(cluster: &Cluster, node: &str) -> Option<DateTime<Utc>> {
     let spec = &cluster.lease_of(node)["spec"];
     let renewed: DateTime<Utc> = spec["renewTime"].as_str()?.parse().expect("a time");
@@ -247,7 +250,7 @@ fn end(cluster: &Cluster, node: &str) -> Option<DateTime<Utc>> {
     Some(renewed.trunc_subsecs(0) + duration + up)
 }
 
-/// Moves the times of the lock an hour into the past.
+/// Moves the times of the lock one hour into the past.
 fn expire(cluster: &Cluster, node: &str) {
     let times = json!({"spec": {"acquireTime": ago(3600), "renewTime": ago(3600), "leaseDurationSeconds": 60}});
     cluster.patch(&format!("{LEASES}/{node}"), &times);
@@ -270,7 +273,7 @@ fn of_a_protected_lock_shows_its_end_and_goes_with_it() {
         assert_eq!(keys(cluster, &node), (true, true));
         assert_eq!(shown_end(cluster, &node), end(cluster, &node));
         assert!(shown_end(cluster, &node) > first);
-        // Also if it is entered again without the flag.
+        // The keys also stay if the lock is acquired again by --reentry without these flags.
         cluster.maint(["acquire", &node, "--reentry"]).succeeds();
         assert_eq!(keys(cluster, &node), (true, true));
 
@@ -305,7 +308,7 @@ fn json_has_what_a_lock_set_on_its_node() {
     on_one("label-json", |cluster| {
         let node = cluster.node("worker-1");
         let set_by_locks = || {
-            // As one of all nodes, it is read only because of its lock.
+            // With `--all`, the Node is read in full only because it has a lock.
             let run = cluster.maint(["status", "--all", "-o", "json"]).succeeds();
             let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
             let mut items = list["items"].as_array().expect("items").iter();
@@ -354,7 +357,7 @@ fn of_a_lock_is_written_only_if_that_is_wanted() {
         let sent = ["GET", "GET", "PATCH", "PATCH"];
         assert_eq!(requests(&protected), sent, "{protected}");
 
-        // A lock that was entered gets it too.
+        // With --reentry, an existing lock gets the label and the cordon too.
         cluster.maint(["acquire", &node]).succeeds();
         let enter = ["acquire", &node, "--reentry", "--cordon"];
         let run = cluster.maint(enter).succeeds();
@@ -426,7 +429,7 @@ fn a_dry_run_on_the_server_checks_the_cordon() {
             assert_eq!(holder_of(cluster, &node), None);
         }
 
-        // What others have set stays, and Machines are not checked.
+        // Values that others have set stay, and Machines are not checked.
         let other = json!({"metadata": {"annotations": {
             "cluster-autoscaler.kubernetes.io/scale-down-disabled": "false",
         }}});
@@ -492,7 +495,7 @@ fn of_a_lock_that_expired_goes_with_the_next_holder() {
         assert_ne!(lock_id(), first);
         cluster.maint(["release", &node]).succeeds();
 
-        // The end by somebody else removes it, and so does that of a hold which replaced the lock.
+        // The label is removed if somebody else ends the lock, and also when a hold that replaced the lock ends.
         bob();
         cluster
             .maint(["release", &node, "--force", "--yes"])
@@ -535,10 +538,10 @@ fn of_a_lock_does_not_stay_if_a_command_is_killed() {
     });
 }
 
-/// Whoever comes next removes it, whichever commands were killed before.
+/// The next command removes it, whichever commands were killed before.
 #[test]
 fn of_a_lock_that_expired_goes_even_if_the_next_holder_is_killed() {
-    // Other tests let doctor remove such keys, or list them.
+    // On a shared server, `doctor` in other tests would list or remove these keys.
     in_memory("label-expired-killed", |cluster| {
         let node = cluster.node("worker-1");
         let bob = |verb: &[&str]| cluster.maint(verb).arg(&node).holder("bob@laptop");
@@ -550,7 +553,7 @@ fn of_a_lock_that_expired_goes_even_if_the_next_holder_is_killed() {
             assert_eq!(holder_of(cluster, &node).as_deref(), Some("alice@bastion"));
             assert_eq!(keys(cluster, &node), (true, true));
         };
-        // The holder who was killed.
+        // The next command is of the same holder whose command was killed.
         for next in [
             &["release", &node][..],
             &["acquire", &node, "--reentry"],
@@ -561,7 +564,7 @@ fn of_a_lock_that_expired_goes_even_if_the_next_holder_is_killed() {
             assert_eq!(keys(cluster, &node), (false, false), "{next:?}");
             cluster.maint(["release", &node]).succeeds();
         }
-        // Somebody else, after that lock has expired, too.
+        // The next command is of somebody else, after that lock has expired too.
         for next in [&["acquire", "--take-expired"][..], &["hold", "-m", "disk"]] {
             leaves_keys();
             expire(cluster, &node);
@@ -575,7 +578,7 @@ fn of_a_lock_that_expired_goes_even_if_the_next_holder_is_killed() {
             .holder("carol@desk")
             .succeeds();
         assert_eq!(keys(cluster, &node), (false, false));
-        // A lock that replaced a clean one is like any other.
+        // A lock that replaced one without keys gets no `purpose` annotation.
         cluster.maint(["acquire", &node]).succeeds();
         let lease = cluster.lease_of(&node);
         assert_eq!(
@@ -585,7 +588,7 @@ fn of_a_lock_that_expired_goes_even_if_the_next_holder_is_killed() {
     });
 }
 
-/// Whether a lock has left its cordon, its label or an opt-out on the Node.
+/// Whether the Node has no cordon, no label and no opt-out of a lock.
 fn is_clean(cluster: &Cluster, node: &str) -> bool {
     let spec = &cluster.get(&format!("/api/v1/nodes/{node}"))["spec"];
     spec["unschedulable"] != true && keys(cluster, node) == (false, false)
@@ -621,7 +624,7 @@ fn what_a_failed_end_left_goes_with_the_next_lock() {
             assert!(text.contains(warning) && text.contains(hint), "{run}");
         };
 
-        // A release without the right to patch Nodes, by the holder and by force.
+        // The Nodes can't be patched: a release by the holder, and one with --force.
         for force in [&[][..], &["--force", "--yes"]] {
             acquired();
             let release = cluster.maint(["release", &node]).args(force);
@@ -635,7 +638,7 @@ fn what_a_failed_end_left_goes_with_the_next_lock() {
             goes(&cluster.maint(["acquire", &node]).succeeds());
             cluster.maint(["release", &node]).succeeds();
         }
-        // The end of `with`.
+        // `with` ends while the Nodes can't be patched.
         let fails = Arc::new(AtomicBool::new(false));
         let does_fail = Arc::clone(&fails);
         let proxy = cluster.proxy_for(Treatment::Answer(403, None), move |method, path| {
@@ -655,7 +658,7 @@ fn what_a_failed_end_left_goes_with_the_next_lock() {
         is_left();
         goes(&cluster.maint(["with", &node, "--", "true"]).succeeds());
 
-        // Unhold does the same at once.
+        // `unhold` removes what is left at once.
         acquired();
         let release = cluster.maint(["release", &node]);
         release.kubeconfig(&forbidden.kubeconfig).succeeds();
@@ -710,7 +713,7 @@ fn of_a_lock_that_is_entered_moves_with_its_end() {
         std::fs::write(&flag, "").expect("a file");
         let run = running.ends();
         assert_eq!(run.code, 0, "{run}");
-        // The lock was there before, and stays with its label.
+        // The lock existed before, so it stays, and so does its label.
         assert_eq!(keys(cluster, &node), (true, false));
         assert!(holder_of(cluster, &node).is_some());
     });
@@ -739,7 +742,7 @@ fn a_user_who_uncordons_a_locked_node_is_not_overruled() {
             cluster.patch(&path, &json!({"spec": {"unschedulable": null}}));
             cluster.maint(again).arg(&node).succeeds();
             assert!(!is_cordoned(), "{again:?}");
-            // A cordon of the user stays.
+            // A cordon that the user set stays.
             cluster.patch(&path, &json!({"spec": {"unschedulable": true}}));
             cluster.maint([end, &node]).succeeds();
             assert!(is_cordoned(), "{end}");
@@ -808,7 +811,7 @@ fn of_a_protected_command_moves_with_the_renewals_and_goes_with_it() {
     });
 }
 
-/// Somebody waits for the exit code to work under the lock.
+/// A caller waits for the exit code before it works under the lock.
 #[test]
 fn a_lock_is_reported_while_a_third_of_it_is_left() {
     on_one("label-slow", |cluster| {
@@ -839,7 +842,7 @@ fn a_lock_is_reported_while_a_third_of_it_is_left() {
     });
 }
 
-/// Whether it writes what a lock sets on its Node.
+/// Whether this is a write of the keys that a lock sets on its Node.
 fn is_label(method: &Method, path: &str) -> bool {
     *method == Method::PATCH && path.contains("fieldManager=kubectl-maint-node-keys")
 }
@@ -882,7 +885,7 @@ fn a_label_or_a_cordon_that_is_removed_is_not_reported_as_set() {
     });
 }
 
-/// The lock ends nevertheless, and so does its cordon.
+/// The lock and its cordon end nevertheless.
 #[test]
 fn a_label_that_cannot_be_removed_does_not_keep_its_lock() {
     on_one("label-kept", |cluster| {
@@ -918,7 +921,7 @@ fn a_label_that_cannot_be_removed_does_not_keep_its_lock() {
         ");
         assert_eq!(writes.swap(0, Ordering::Relaxed), 1);
 
-        // What somebody else owns is removed in a write of its own.
+        // A label that another field manager owns is removed by a separate write.
         let edit = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "edited"}}});
         let run = release(Treatment::Without("/metadata/labels"), edit);
         let stays = format!(

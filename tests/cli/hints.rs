@@ -1,10 +1,11 @@
-//! The commands in hints: for the nodes that they can act on, with the reason, and only once.
+//! The commands in hints: they name only nodes that they can act on, include the reason, and appear
+//! once.
 
 use insta::assert_snapshot;
 
 use crate::support::{Cluster, Run, as_text, at_a_terminal, in_memory, on_one};
 
-/// The commands that a hint names, as words.
+/// Returns the commands that the hints name, as words.
 fn commands(run: &Run) -> Vec<Vec<String>> {
     let hints = run.stderr.lines().filter(|line| line.starts_with("hint: "));
     let commands = hints.flat_map(|line| line.split('`').skip(1).step_by(2));
@@ -108,7 +109,7 @@ fn several_own_locks_have_one_hint() {
     });
 }
 
-/// Standard input cannot be read again.
+/// Standard input cannot be read a second time, so the hint names the nodes.
 #[test]
 fn nodes_from_standard_input_are_named() {
     in_memory("hints-stdin", |cluster| {

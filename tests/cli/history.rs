@@ -1,4 +1,4 @@
-//! What the Lease of a node keeps of its last locks.
+//! The history of recent locks in a node's Lease.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn shows_who_had_the_lock_and_how_each_ended() {
             &["hold", &node, "-m", "burning smell", "--take-over", "--yes"],
         );
         let run = cluster.maint(["history", &node]).run();
-        // However slow the machine is.
+        // Shows every length below one minute as 0s, because the machine may be slow.
         let shown = (0..60).fold(run.to_string(), |shown, seconds| {
             let length = format!("]   {:<6}", format!("{seconds}s"));
             shown.replace(&length, "]   0s    ")
@@ -132,7 +132,7 @@ fn what_others_wrote_stays_and_breaks_nothing() {
         let run = cluster.maint(["history", &node, "-o", "json"]).succeeds();
         assert!(run.stdout.contains(r#""outcome": "Unreadable""#), "{run}");
 
-        // Without it, a history begins.
+        // Without the annotation, a new history begins.
         let removed = json!({"metadata": {"annotations": {(HISTORY): null}}});
         cluster.patch(&format!("{LEASES}/{node}"), &removed);
         cluster.maint(["acquire", &node]).succeeds();

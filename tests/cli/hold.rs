@@ -1,4 +1,4 @@
-//! `hold`.
+//! The command `hold`.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -69,7 +69,7 @@ fn of_several_nodes_each_is_held_on_its_own() {
             let bob = cluster.maint(["acquire", node]).holder("bob@laptop");
             bob.succeeds();
         }
-        // What comes next is for those that it got, and what to try again for those that it did not.
+        // The next steps name the nodes that are on hold. The hint to retry names the others.
         assert_snapshot!(cluster.maint(["hold", four, two, three, one, one, "-m", "rack"]).run(), @"
         $ kubectl maint hold worker-4 worker-2 worker-3 worker-1 worker-1 -m rack
         node/worker-4 on hold by alice@bastion
@@ -285,7 +285,7 @@ fn more_than_ten_by_selector_take_a_confirmation() {
     });
 }
 
-/// A script that asked for a cordon must not go on without it.
+/// A script that asked for a cordon must not continue without one.
 #[test]
 fn a_hold_that_stays_as_it_is_says_what_was_not_done() {
     on_one("hold-reentry", |cluster| {
@@ -313,7 +313,7 @@ fn a_hold_that_stays_as_it_is_says_what_was_not_done() {
     });
 }
 
-/// A hold outlives the command in which it was made.
+/// A hold stays after the end of the `with` in which it was placed.
 #[test]
 fn a_hold_placed_inside_with_gets_the_hints_of_a_hold() {
     on_one("hold-of-with", |cluster| {

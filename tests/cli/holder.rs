@@ -1,11 +1,11 @@
-//! The holder of a caller who has set none: the API user, unless that is shared or unknown.
+//! The default holder: the API user, unless that user is shared or unknown.
 
 use serde_json::Value;
 
 use crate::support::Treatment::Foreign;
 use crate::support::{Cluster, Maint, in_memory, on_both, on_one, on_real, requests};
 
-/// A run as this API user, without a holder that was set.
+/// Runs a command as this API user, without a configured holder.
 fn by(cluster: &Cluster, user: &str, line: &str) -> Maint {
     let maint = cluster.maint(line.split_whitespace());
     let maint = maint.without_env("KUBECTL_MAINT_HOLDER").env("USER", "al");
@@ -33,7 +33,7 @@ fn is_the_api_user() {
             lease["metadata"]["annotations"]["kubectl-maint.dev/user"],
             "1-alice@example.com"
         );
-        // On any machine.
+        // The holder is the same on any machine and for any local user.
         let released = by(cluster, "alice@example.com", &line("release")).env("USER", "root");
         released.succeeds();
         by(cluster, "kubeadmin", &line("hold -m why")).succeeds();
@@ -79,7 +79,7 @@ fn a_lock_of_a_shared_user_belongs_to_nobody_else_on_the_machine() {
                     ("acquire --reentry", 3),
                 ][..],
             ),
-            // To end another user's hold must be confirmed.
+            // Ending another user's hold needs a confirmation, so the exit code is 6.
             (
                 "hold -m why",
                 "unhold",
@@ -98,7 +98,7 @@ fn a_lock_of_a_shared_user_belongs_to_nobody_else_on_the_machine() {
     });
 }
 
-/// A client certificate and an impersonation tell who it is.
+/// A client certificate or an impersonation already names the user.
 #[test]
 fn costs_no_request_if_the_credentials_tell() {
     on_real("holder-cost", |cluster| {

@@ -1,4 +1,4 @@
-//! Ctrl-C, and other ways to be asked to end, while an answer is awaited.
+//! Ctrl-C and other signals while a command waits for an answer.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn while_a_read_hangs() {
         let proxy = cluster.proxy_for(Keep, |_, path| path.contains("/leases/"));
         let (run, _kept) = proxy.holds_up(cluster.maint(["acquire", &node]));
         run.interrupt();
-        // Nothing was sent that could take effect.
+        // No write was sent, so nothing can still take effect.
         assert_snapshot!(run.ends(), @"
         $ kubectl maint acquire worker-1
         -- stderr
@@ -28,7 +28,7 @@ fn while_a_read_hangs() {
     });
 }
 
-/// Only the API server knows whose token it is, and it does not say.
+/// Only the API server knows the user of a token, and it does not answer.
 #[test]
 fn while_the_api_user_is_asked_for() {
     in_memory("ctrl-user", |cluster| {
@@ -81,7 +81,7 @@ fn while_a_list_hangs() {
         let proxy = cluster.proxy(|_, _| Keep);
         let (run, _kept) = proxy.holds_up(cluster.maint(["acquire"]).args(&nodes));
         run.interrupt();
-        // Nothing was sent that could take effect.
+        // No write was sent, so nothing can still take effect.
         assert_snapshot!(run.ends(), @"
         $ kubectl maint acquire worker-1 worker-2
         -- stderr
@@ -99,7 +99,7 @@ fn while_a_write_hangs() {
         let proxy = cluster.proxy_for_writes(&[Keep]);
         let (run, kept) = proxy.holds_up(cluster.maint(["acquire", &node]));
         run.interrupt();
-        // It may still take effect.
+        // The write may still take effect.
         assert_snapshot!(run.ends(), @"
         $ kubectl maint acquire worker-1
         -- stderr
@@ -107,7 +107,7 @@ fn while_a_write_hangs() {
         hint: check with `kubectl maint status worker-1`
         -- exit code 130
         ");
-        // And it does.
+        // The write takes effect later.
         assert_eq!(kept.passes(), 200);
         assert_eq!(
             cluster.lease_of(&node)["spec"]["holderIdentity"],
@@ -127,7 +127,8 @@ fn while_a_write_lands() {
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
         let holder = cluster.lease_of(&node)["spec"]["holderIdentity"].clone();
-        // Whichever comes first, what it says is what is: given back, or held.
+        // The interrupt or the answer may come first. Either way the output must match the lock:
+        // released, or held.
         match run.code {
             130 => assert_eq!((holder, run.stdout.as_str()), ("".into(), ""), "{run}"),
             code => {
@@ -159,12 +160,13 @@ fn while_the_held_label_is_written() {
     });
 }
 
-/// Nobody has seen the lock id, so the lock is released.
+/// The lock id was not printed, so the lock is released.
 #[test]
 fn while_the_node_is_cordoned_before_the_data_is_printed() {
     on_both("ctrl-cordon", |cluster| {
         let node = cluster.node("worker-1");
-        // The first command sends another write, which its proxy keeps as well.
+        // One proxy for each command: the first command sends a second write, which its proxy keeps
+        // as well.
         let proxies = [(), ()].map(|()| {
             cluster.proxy_for(Keep, |method, path| {
                 method == Method::PATCH && path.contains("/nodes/")
@@ -190,7 +192,7 @@ fn while_the_node_is_cordoned_before_the_data_is_printed() {
         let holder = cluster.lease_of(&node)["spec"]["holderIdentity"].clone();
         let data: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
         let item = &data["items"][0];
-        // Whichever comes first, what it says is what is.
+        // The interrupt or the answer may come first. Either way the output must match the lock.
         if run.code == 0 {
             let found = (&holder, &item["state"]);
             assert_eq!(found, (&"alice@bastion".into(), &"Locked".into()), "{run}");
@@ -237,7 +239,7 @@ fn while_a_release_hangs() {
         let proxy = cluster.proxy_for_writes(&[Keep]);
         let (run, _kept) = proxy.holds_up(cluster.maint(["release", &node]));
         run.interrupt();
-        // It may still take effect.
+        // The release may still take effect.
         assert_snapshot!(run.ends(), @"
         $ kubectl maint release worker-1
         -- stderr
@@ -271,7 +273,7 @@ fn while_the_second_of_two_hangs() {
                 run.is_sent(signal);
                 run.ends()
             };
-            // The first is given back; the second may still take effect.
+            // The first lock is released. The write for the second node may still take effect.
             assert_snapshot!(unless_stalled(interrupted), @"
             $ kubectl maint acquire worker-1 worker-2
             -- stderr
@@ -304,7 +306,7 @@ fn while_the_second_of_two_holds_hangs() {
                 run.is_sent(signal);
                 run.ends()
             };
-            // The first is ended again; the second may still take effect.
+            // The first hold is ended. The write for the second node may still take effect.
             assert_snapshot!(unless_stalled(interrupted), @"
             $ kubectl maint hold worker-1 worker-2 -m rack
             -- stderr
@@ -318,7 +320,7 @@ fn while_the_second_of_two_holds_hangs() {
     }
 }
 
-/// Its holder may still be working there.
+/// The earlier holder may still be working on the node.
 #[test]
 fn what_was_taken_over_before_an_interrupt_stays_on_hold() {
     on_one("ctrl-taken", |cluster| {
@@ -353,7 +355,8 @@ fn what_was_taken_over_before_an_interrupt_stays_on_hold() {
     });
 }
 
-/// Several writes are under way at once.
+/// Waits until this holder has the lock of `node`: several writes are in progress, and the proxy
+/// keeps only one.
 fn wait_for_holder(cluster: &Cluster, node: &str, holder: &str) {
     while cluster.lease_of(node)["spec"]["holderIdentity"] != holder {
         std::thread::sleep(Duration::from_millis(10));

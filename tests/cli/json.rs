@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::{Cluster, ago, in_memory};
 
-/// Where `jq` is; `None` if it is missing and a variable says that this is known.
+/// Returns the path of `jq`, or `None` if it is missing and an environment variable allows that.
 fn jq() -> Option<PathBuf> {
     let places = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&places)
@@ -21,7 +21,7 @@ fn jq() -> Option<PathBuf> {
     found
 }
 
-/// The commands of the page, each with its filter.
+/// The commands in docs/json.md, each with its filter.
 fn examples() -> Vec<(&'static str, &'static str)> {
     let page = include_str!("../../docs/json.md");
     let lines = page.lines();
@@ -31,7 +31,7 @@ fn examples() -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
-/// What an example prints in `cluster`.
+/// Returns what an example prints in `cluster`.
 fn printed(cluster: &Cluster, command: &str, filter: &str) -> String {
     let words = command.replace("worker-", &cluster.name("worker-"));
     let run = cluster.maint(words.split(' ')).run();
@@ -87,7 +87,7 @@ fn the_examples_for_jq_work() {
     });
 }
 
-/// A target has an item even if the command fails before it reads anything.
+/// Every target has an item, even if the command fails before it reads anything.
 #[test]
 fn named_nodes_have_items_even_if_nothing_was_read() {
     in_memory("json-unread", |cluster| {

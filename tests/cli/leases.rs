@@ -1,4 +1,4 @@
-//! `leases`.
+//! The command `leases`.
 
 use control_plane::Rule;
 use insta::assert_snapshot;
@@ -19,7 +19,7 @@ fn held(holder: &str, ago_seconds: i64, seconds: u32) -> Value {
     })
 }
 
-/// Makes a Lease in a namespace of any cluster's own.
+/// Creates a Lease in any namespace.
 fn lease(cluster: &Cluster, namespace: &str, name: &str, labels: &Value, spec: &Value) {
     cluster.create(
         &format!("{ALL}/{namespace}/leases"),
@@ -32,7 +32,7 @@ fn lease(cluster: &Cluster, namespace: &str, name: &str, labels: &Value, spec: &
     );
 }
 
-/// Makes a namespace of the test's own, and returns its name.
+/// Creates a namespace for this test, and returns its name.
 fn namespace(cluster: &Cluster, short: &str) -> String {
     let name = cluster.name(short);
     cluster.create(
@@ -42,7 +42,8 @@ fn namespace(cluster: &Cluster, short: &str) -> String {
     name
 }
 
-/// The rows that have the test's own prefix, less it: other tests have theirs.
+/// Returns the rows with the prefix of this test, without the prefix. Other tests on the same
+/// server have other prefixes.
 fn rows(run: &Run, cluster: &Cluster) -> String {
     let prefix = cluster.name("");
     let rows = run.stdout.lines().filter(|line| line.contains(&prefix));

@@ -1,4 +1,4 @@
-//! A lease that lasts longer than a lock may: refusals have a hint to take it over.
+//! A Lease that lasts longer than a lock may: refusals have a hint to take it over.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::{Cluster, ago, holder_of, on_one};
 use crate::verbs::kept_off;
 
-/// Leases that other tools write.
+/// Creates a Lease as other tools write it.
 fn overlong(cluster: &Cluster, short: &str, renewed: &str, seconds: i32) -> String {
     let node = cluster.node(short);
     cluster.lease(

@@ -1,4 +1,4 @@
-//! Answers that get lost, come late, or are not what was hoped for.
+//! Answers that are lost, late, or not from the API server.
 
 mod foreign;
 mod overloaded;

@@ -1,4 +1,4 @@
-//! The opt-outs of a lock on the Machine of its Node: by Cluster API in a management cluster, and by OpenShift.
+//! The opt-outs of a lock on the Machine of its Node: Cluster API's in a management cluster, and OpenShift's.
 
 mod changed_by_others;
 mod failures;
@@ -17,7 +17,7 @@ const SKIP: &str = "cluster.x-k8s.io/skip-remediation";
 const HOOK: &str = "pre-drain.delete.hook.machine.cluster.x-k8s.io/kubectl-maint";
 const RECORD: &str = "kubectl-maint.dev/held-machine";
 
-/// The annotations of a Machine that block its tools.
+/// Returns the annotations of a Machine that block its tools.
 fn opt_outs(cluster: &Cluster, machine: &str) -> Value {
     let mut found = cluster.get(machine)["metadata"]["annotations"].clone();
     let annotations = found.as_object_mut().expect("annotations");
@@ -30,7 +30,7 @@ fn both() -> Value {
     json!({SKIP: "true", HOOK: "alice@bastion"})
 }
 
-/// The record of the Machine on a Node.
+/// Returns the record of the Machine on a Node.
 fn record(cluster: &Cluster, node: &str) -> Value {
     let node = cluster.get(&format!("/api/v1/nodes/{node}"));
     let value = node["metadata"]["annotations"][RECORD].as_str();
@@ -39,7 +39,8 @@ fn record(cluster: &Cluster, node: &str) -> Value {
     })
 }
 
-/// A cluster that manages its own Machines in the context `mgmt`, its kubeconfig, a node and the path of its Machine.
+/// Sets up a cluster that manages its own Machines, with the context `mgmt`. Returns its kubeconfig, a node, and the
+/// path of that node's Machine.
 fn managed(cluster: &Cluster) -> (std::path::PathBuf, String, String) {
     let node = cluster.node("worker-1");
     let machine = cluster.machine(&node);
@@ -47,7 +48,7 @@ fn managed(cluster: &Cluster) -> (std::path::PathBuf, String, String) {
     (kubeconfig, node, machine)
 }
 
-/// What is said of opt-outs that stay on the Machine of `node`.
+/// The words of a warning about opt-outs that stay on the Machine of `node`.
 fn blocks(node: &str) -> String {
     format!("the opt-outs on Machine default/{node}-machine still block its deletion and rollouts")
 }
@@ -69,7 +70,7 @@ fn a_hold_sets_them_and_its_end_removes_them_without_the_flag() {
             );
             assert_eq!(opt_outs(cluster, &machine), both());
             assert_eq!(record(cluster, &node)["context"], "mgmt");
-            // The same hold again keeps them, also without the flag.
+            // Another `hold` keeps them, even without the flag.
             cluster.maint(hold).kubeconfig(&kubeconfig).succeeds();
             let run = cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
             assert!(!run.stderr.contains("NOT"), "{run}");
@@ -108,7 +109,7 @@ fn the_context_may_come_from_the_environment_and_costs_three_requests() {
                 .succeeds();
             sent
         };
-        // The Machine is read and written, and the Lease is read before that write.
+        // Three more requests: the Machine is read and written, and the Lease is read before that write.
         let without = count("");
         assert_eq!(count("mgmt"), without + 3);
         assert_eq!(opt_outs(cluster, &machine), json!({}));
@@ -129,7 +130,7 @@ fn of_a_lock_go_with_the_release() {
         maint(&["release", &node]);
         assert_eq!(opt_outs(cluster, &machine), json!({}));
 
-        // Without opt-outs, the context does nothing.
+        // Without `--opt-outs`, the context has no effect.
         maint(&["acquire", &node, CONTEXT, "--protect"]);
         assert_eq!(opt_outs(cluster, &machine), json!({}));
         maint(&["release", &node]);
@@ -251,7 +252,7 @@ fn of_openshift_are_one_hook_among_others() {
     });
 }
 
-/// What a hold says and how it ends if its Machine can't be written, and whether there is a Lease then.
+/// Checks the output and exit code of a hold whose Machine can't be written, and whether it leaves a Lease.
 fn unprotected(cluster: &Cluster, kubeconfig: &Path, node: &str, context: &str, cause: &str) {
     let context = format!("--management-context={context}");
     let hold = ["hold", node, "-m", "disk", &context];
@@ -399,7 +400,7 @@ fn an_unhold_without_access_leaves_them_and_says_how_to_remove_them() {
             "{page}"
         );
 
-        // The next lock keeps the record, and its end tries again.
+        // The next lock keeps the record, and tries to remove the opt-outs when it ends.
         cluster.maint(hold).succeeds();
         assert_eq!(record(cluster, &node)["context"], "mgmt");
         cluster.maint(["unhold", &node]).succeeds();
@@ -429,7 +430,7 @@ fn a_tool_that_was_named_without_a_machine_is_reported() {
     });
 }
 
-/// Ctrl-C while the end of a command waits for the management cluster.
+/// Ctrl-C while the command, at its end, waits for the management cluster.
 #[test]
 fn an_interrupted_end_of_a_command_releases_the_lock_all_the_same() {
     on_one("machine-interrupted", |cluster| {
@@ -507,7 +508,7 @@ fn the_role_for_machines_is_enough_and_without_it_the_hold_says_so() {
         let run = maint(&["unhold", &node, "--context=mgmt"]);
         assert_eq!(run.code, 0, "{run}");
         assert_eq!(opt_outs(cluster, &machine), json!({}));
-        // The role is needed to list them, too. Other tests have Machines of their own.
+        // The role is also needed to list Machines. Other tests have Machines of their own.
         let found = maint(&["doctor", "--context=mgmt", CONTEXT]).stdout;
         assert!(
             found.contains(" machines ") && !found.contains("could not read the Machines"),
@@ -518,7 +519,7 @@ fn the_role_for_machines_is_enough_and_without_it_the_hold_says_so() {
 
 #[test]
 fn doctor_finds_what_ended_locks_left_and_removes_it() {
-    // It would remove what other tests left on Machines.
+    // On a shared server, `doctor --fix` would remove what other tests left on Machines.
     in_memory("machine-doctor", |cluster| {
         let (kubeconfig, node, machine) = managed(cluster);
         let held = cluster.node("worker-2");
@@ -561,7 +562,8 @@ fn doctor_finds_what_ended_locks_left_and_removes_it() {
     });
 }
 
-/// Kills this command when it sends a write to such a path. The write never arrives, unless the caller lets it go.
+/// Kills this command when it sends a write to a path that contains `path`. The write reaches the server only if the
+/// caller lets it pass.
 fn killed_before(cluster: &Cluster, arguments: &[&str], path: &'static str) -> Kept {
     let plan =
         move |method: &Method, sent: &str| match *method == Method::PATCH && sent.contains(path) {
@@ -603,7 +605,7 @@ fn a_command_killed_between_its_writes_is_finished_by_the_next_one() {
             assert_eq!(opt_outs(cluster, &machine), json!({}), "{path}");
             assert_eq!(record(cluster, &node), Value::Null, "{path}");
             assert_eq!(holder_of(cluster, &node), None, "{path}");
-            // Also if the hold is not run again.
+            // The unhold also removes them if the hold is not run again.
             drop(killed_before(cluster, &hold, path));
             maint(&unhold);
             assert_eq!(opt_outs(cluster, &machine), json!({}), "{path}");

@@ -1,4 +1,4 @@
-//! The plugin as a user runs it: arguments in, stdout, stderr and exit code out, on an in-memory API
+//! The plugin as users run it: a command line in, and stdout, stderr and the exit code out. It runs on an in-memory API
 //! server and on a real one.
 
 #[path = "../support/faketime.rs"]

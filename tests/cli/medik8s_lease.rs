@@ -12,13 +12,13 @@ use crate::support::{
 const RECORD: &str = "kubectl-maint.dev/held-medik8s-lease";
 const OPT_OUT: &str = "--opt-outs=medik8s";
 
-/// A node, in a cluster with the namespace of medik8s' Leases.
+/// Creates a node, and the namespace of medik8s' Leases.
 fn node(cluster: &Cluster) -> String {
     cluster.install_medik8s();
     cluster.node("worker-1")
 }
 
-/// The medik8s Lease of `node`; null: there is none.
+/// The medik8s Lease of `node`, or null if it does not exist.
 fn lease(cluster: &Cluster, node: &str) -> Value {
     let path = format!("{MEDIK8S}/node-{node}");
     cluster.try_send("GET", &path, None).unwrap_or_default()
@@ -32,7 +32,7 @@ fn held(cluster: &Cluster, node: &str) -> (bool, bool) {
     (*holder == "kubectl-maint", record.is_string())
 }
 
-/// Gives the medik8s Lease of `node` to `holder`, for ten minutes from `seconds` ago.
+/// Creates the medik8s Lease of `node` with this holder. It lasts ten minutes, starting `seconds` ago.
 fn taken(cluster: &Cluster, node: &str, holder: &str, seconds: i64) {
     cluster.create(
         MEDIK8S,
@@ -70,11 +70,11 @@ fn a_hold_takes_it_for_good_and_its_end_deletes_it() {
             assert_eq!(held(cluster, &node), (true, true));
             let page = cluster.maint(["describe", &node]).succeeds().stdout;
             assert!(page.contains("its medik8s Lease\n"), "{page}");
-            // Our own Lease is nobody at work.
+            // The Lease of our own lock is not reported as another holder.
             assert!(!page.contains("holds its medik8s Lease"), "{page}");
             let uid = lease["metadata"]["uid"].clone();
 
-            // The same hold again leaves it, also without the flag.
+            // Another `hold` keeps the Lease, even without the flag.
             cluster.maint(hold).arg("--strict").succeeds();
             cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
             assert_eq!(held(cluster, &node), (true, true));
@@ -85,7 +85,7 @@ fn a_hold_takes_it_for_good_and_its_end_deletes_it() {
             assert_eq!(held(cluster, &node), (false, false));
             assert_eq!(holder_of(cluster, &node), None);
         }
-        // Without the name, nobody takes it.
+        // Without this opt-out, the hold does not create the Lease.
         cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
         assert_eq!(held(cluster, &node), (false, false));
     });
@@ -186,7 +186,7 @@ fn a_take_over_without_it_removes_it_at_the_end() {
         let take_over = ["hold", &node, "-m", "fire", "--take-over", "--yes"];
         cluster.maint(take_over).succeeds();
         assert_eq!(held(cluster, &node), (true, true));
-        // The new hold can make it its own.
+        // With the opt-out, the new hold can take over the Lease.
         cluster.maint(take_over).arg(OPT_OUT).succeeds();
         let lock_id =
             &lease(cluster, &node)["metadata"]["annotations"]["kubectl-maint.dev/held-lock-id"];
@@ -200,7 +200,7 @@ fn a_take_over_without_it_removes_it_at_the_end() {
 
 #[test]
 fn without_the_namespace_a_lock_says_so() {
-    // Other tests create it on the real server.
+    // On the real server, other tests create this namespace.
     in_memory("medik8s-namespace", |cluster| {
         let node = cluster.node("worker-1");
         let hold = ["hold", &node, "-m", "disk", OPT_OUT];
@@ -258,7 +258,7 @@ fn the_role_for_it_is_enough_and_without_it_the_hold_says_so() {
         plane.kubectl(&bind).expect("a binding");
         until_said(&hold, "its medik8s Lease is held until the hold ends");
         assert_eq!(held(cluster, &node), (true, true));
-        // Who may not delete it leaves it, with the record, and says how to delete it.
+        // A user without the right to delete the Lease leaves it and its record. A hint says how to delete it.
         let unbind = [
             "delete",
             "rolebinding",
@@ -296,7 +296,8 @@ fn the_role_for_it_is_enough_and_without_it_the_hold_says_so() {
     });
 }
 
-/// Kills this command when it sends a write to such a path. The write never arrives, unless the caller lets it go.
+/// Kills this command when it sends a write to a path that contains `path`. The write reaches the server only if the
+/// caller lets it pass.
 fn killed_before(cluster: &Cluster, arguments: &[&str], path: &'static str) -> Kept {
     let proxy = cluster.proxy(move |method: &Method, sent: &str| {
         match *method != Method::GET && sent.contains(path) {
@@ -327,7 +328,7 @@ fn a_command_killed_between_its_writes_is_finished_by_the_next_one() {
             cluster.maint(unhold).succeeds();
             assert_eq!(held(cluster, &node), (false, false), "{path}");
             assert_eq!(holder_of(cluster, &node), None, "{path}");
-            // Also if the hold is not run again.
+            // The unhold also removes it if the hold is not run again.
             drop(killed_before(cluster, &hold, path));
             cluster.maint(unhold).succeeds();
             assert_eq!(held(cluster, &node), (false, false), "{path}");
@@ -335,7 +336,7 @@ fn a_command_killed_between_its_writes_is_finished_by_the_next_one() {
     });
 }
 
-/// Each looks for what the other writes, after its own write.
+/// Each command, after its own write, checks what the other one has written.
 #[test]
 fn a_hold_that_ends_while_it_takes_the_lease_leaves_none() {
     on_one("medik8s-race", |cluster| {
@@ -347,7 +348,7 @@ fn a_hold_that_ends_while_it_takes_the_lease_leaves_none() {
             });
             let hold = cluster.maint(["hold", &node, "-m", "disk", OPT_OUT]);
             let (hold, create) = taking.holds_up(hold);
-            // The Node changes meanwhile: the write that is tried again is not held up.
+            // The Node changes in between, so the write is retried. The proxy keeps only the first attempt.
             let is_first = AtomicBool::new(true);
             let ending = cluster.proxy_for(Treatment::Keep, move |method, sent| {
                 let is_meant = *method == Method::PATCH && sent.contains(path);
@@ -388,7 +389,7 @@ fn an_expired_one_that_its_holder_deletes_meanwhile_is_taken_all_the_same() {
 
 #[test]
 fn doctor_finds_what_ended_locks_left_and_deletes_it() {
-    // It would find what other tests left.
+    // On a shared server, `doctor` would find what other tests left.
     in_memory("medik8s-doctor", |cluster| {
         let node = node(cluster);
         let hold = ["hold", &node, "-m", "disk", OPT_OUT];
@@ -398,7 +399,7 @@ fn doctor_finds_what_ended_locks_left_and_deletes_it() {
             words.join(" ")
         };
         let stale = format!("a lock that has ended or expired holds the medik8s Lease of: {node}");
-        // A write that arrives after the end of its hold.
+        // This write arrives after its hold has ended.
         let late = killed_before(cluster, &hold, "/medik8s-leases/");
         assert!(!report(&[]).contains(&stale));
         cluster.maint(["unhold", &node]).succeeds();
@@ -413,12 +414,12 @@ fn doctor_finds_what_ended_locks_left_and_deletes_it() {
         );
         assert_eq!(lease(cluster, &node), Value::Null);
 
-        // That of a standing hold is no problem.
+        // The medik8s Lease of a lock that still holds is not a problem.
         cluster.maint(hold).succeeds();
         let found = report(&["--fix"]);
         assert!(!found.contains("medik8s Lease"), "{found}");
         assert_eq!(held(cluster, &node), (true, true));
-        // With the record, it goes with the keys on the Node.
+        // If the Node still has the record, the Lease is deleted together with the keys on the Node.
         let ended = json!({"spec": {"holderIdentity": ""}});
         cluster.patch(&format!("{LEASES}/{node}"), &ended);
         assert!(report(&[]).contains(&stale));

@@ -1,4 +1,4 @@
-//! The namespace of the locks: it is created only if the caller says so.
+//! The namespace of the locks: it is created only if the caller allows it.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::support::{
 
 const NAMESPACE: &str = "/api/v1/namespaces/kube-node-maintenance";
 
-/// A cluster in which nobody ever locked a node.
+/// Runs `test` on a cluster without the namespace of the locks.
 fn without_namespace(prefix: &str, test: impl Fn(&Cluster)) {
     in_memory(prefix, |cluster| {
         remove(cluster);
@@ -21,7 +21,7 @@ fn without_namespace(prefix: &str, test: impl Fn(&Cluster)) {
     });
 }
 
-/// It terminates until the Leases in it are gone.
+/// Deletes the namespace, and waits while it is Terminating because of the Leases in it.
 fn remove(cluster: &Cluster) {
     cluster.delete(NAMESPACE);
     while exists(cluster) {
@@ -175,7 +175,7 @@ fn create_namespace_costs_no_request_if_it_exists() {
     });
 }
 
-/// A run at a terminal, up to its question.
+/// Starts a run at a terminal and reads up to its question.
 fn at_prompt(cluster: &Cluster, arguments: &[&str]) -> PtySession {
     let mut terminal = at_a_terminal(cluster.maint(arguments));
     let facts = terminal

@@ -1,4 +1,4 @@
-//! `status` of nodes that are not well.
+//! `status` of nodes that are unhealthy or fenced.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -16,7 +16,7 @@ use crate::support::{
 
 const HEARTBEATS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
-/// A Ready condition for so many seconds.
+/// A Ready condition with this status since so many seconds.
 fn ready(status: &str, seconds: i64) -> Value {
     let at = ago(seconds);
     let at = format!("{}Z", at.split('.').next().expect("seconds"));
@@ -30,7 +30,7 @@ fn ready(status: &str, seconds: i64) -> Value {
     }])
 }
 
-/// Says that nothing runs on a node any more.
+/// The taint that says that the node is out of service.
 fn fence() -> Value {
     json!([{
         "key": "node.kubernetes.io/out-of-service",
@@ -39,8 +39,8 @@ fn fence() -> Value {
     }])
 }
 
-/// The items of `status -o json` with these arguments, without what changes from one run to the next, and the run with its
-/// requests.
+/// The items of `status -o json` with these arguments, without fields that change between runs. Also returns the run,
+/// with its requests.
 fn items<S: AsRef<str>>(cluster: &Cluster, arguments: &[S]) -> (Vec<Value>, Run) {
     let run = cluster.maint(["status", "-o", "json", "-v6"]);
     let run = run.args(arguments).succeeds();
@@ -56,8 +56,8 @@ fn items_of(run: &Run) -> Vec<Value> {
     std::mem::take(items)
 }
 
-/// Makes a node with conditions and taints, labeled with the test's name, whose kubelet renewed its
-/// heartbeat so many seconds ago.
+/// Creates a node with these conditions and taints, and with the test's name as a label. Its kubelet's last heartbeat
+/// is so many seconds old.
 fn node(
     cluster: &Cluster,
     short: &str,
@@ -93,7 +93,7 @@ fn node(
     name
 }
 
-/// A node in each state, by name; the last is no more.
+/// Creates a node in each state, named in this order. The last node does not exist any more.
 fn all_states(cluster: &Cluster) -> Vec<String> {
     let none = json!([]);
     let unreachable = || ready("Unknown", 740);
@@ -174,8 +174,8 @@ fn a_fence_on_a_node_that_looks_ready_is_found_when_asked_for() {
         let misfenced = "OutOfService, kubelet alive";
         assert_eq!(word(&all.stdout).as_deref(), Some(misfenced), "{all}");
         assert_eq!(requests(&all), ["GET"; 4], "both Nodes");
-        // A fence has a hold. So a hold is reason enough to read the Node, and so is the note that a
-        // fence leaves on a Lease of any other kind.
+        // A fenced node has a hold, so the Node is read if there is a hold. It is also read if its Lease has the note
+        // of a fencing.
         cluster.lease(&alive, &json!({"holderIdentity": "kubeadm:carol@desk"}));
         let looked = || {
             let rows = status(&[]);
@@ -218,7 +218,7 @@ fn only_suspicious_nodes_are_read_whole() {
             (requests(&run).len(), nodes)
         };
         let both = vec![unreachable.clone(), late.clone()];
-        // The two lists, the Node and its heartbeat; heartbeats are listed where they are shown.
+        // The two lists, the Node and its heartbeat. In a wide table, all heartbeats are listed.
         assert_eq!(
             wholes(&["status", "-l", &label]),
             (4, vec![unreachable.clone()])
@@ -273,7 +273,7 @@ fn many_nodes_are_read_whole_by_a_list() {
     });
 }
 
-/// A list has other bytes than an object, and on a real server it is a protocol buffer.
+/// A list encodes the same Node in other bytes than a single read, and as protobuf on a real server.
 #[test]
 fn nodes_of_a_list_look_as_if_read_one_by_one() {
     on_both("node-alike", |cluster| {
@@ -330,7 +330,7 @@ fn nodes_of_a_list_look_as_if_read_one_by_one() {
     });
 }
 
-/// The rows of such nodes don't show their health.
+/// The server's table rows do not show that a heartbeat is late, so these Nodes must be read.
 #[test]
 fn nodes_whose_heartbeats_are_late_are_read_in_one_list() {
     in_memory("node-fleet", |cluster| {

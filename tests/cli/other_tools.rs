@@ -1,4 +1,5 @@
-//! What other tools do to a node, by the keys that they set on it: warnings, `--strict`, `describe` and the wide status.
+//! What other tools are doing to a node, as seen in the keys that they set: warnings, `--strict`, `describe` and the
+//! wide status.
 
 use serde_json::{Value, json};
 
@@ -6,7 +7,7 @@ use crate::support::{
     Cluster, LEASES, MEDIK8S, ago, holder_of, in_memory, on_both, on_one, on_real, requests,
 };
 
-/// A node that cluster-autoscaler deletes and kured reboots.
+/// Creates a node that cluster-autoscaler is deleting and kured is rebooting.
 fn disrupted(cluster: &Cluster, short: &str) -> String {
     let node = cluster.node(short);
     let began = chrono::Utc::now().timestamp() - 270;
@@ -78,7 +79,7 @@ fn a_few_named_nodes_are_read_whole_and_selected_ones_are_not() {
         let run = cluster.maint(["acquire", "-l", &selector]).succeeds();
         assert!(!run.stderr.contains(DELETING), "{run}");
         cluster.maint(["release", &node]).succeeds();
-        // --strict reads them whole.
+        // --strict reads whole Nodes.
         let strict = cluster
             .maint(["acquire", "-l", &selector, "--strict"])
             .run();
@@ -165,7 +166,8 @@ fn a_wide_status_of_all_nodes_reads_the_cordoned_ones() {
 #[test]
 fn a_cordon_names_who_set_it() {
     on_real("tools-by", |cluster| {
-        // The server does not track who changes an object that was created without any field.
+        // The pool label is needed: the server does not track field managers of an object that was created without any
+        // field.
         let node = cluster.node_with("worker-1", &json!({"pool": "gpu"}), &json!({}));
         let cordoned = cluster.plane().kubectl(&["cordon", &node]);
         cordoned.expect("it is cordoned");
@@ -204,7 +206,7 @@ fn a_valid_lease_of_medik8s_is_shown_and_refuses_strict() {
         let run = cluster.maint(hold).arg("--strict").run();
         assert_eq!(run.code, 6, "{run}");
         assert_eq!(run.stderr.matches(held).count(), 1, "{run}");
-        // A plain lock is short, and costs no request more.
+        // A plain lock is short, so it gets no warning and costs no additional request.
         let run = cluster.maint(["acquire", &node, "-v6"]).succeeds();
         assert!(!run.stderr.contains(held), "{run}");
         assert!(!run.stderr.contains(MEDIK8S), "{run}");
@@ -278,7 +280,7 @@ const DISRUPT: &str = "karpenter.sh/do-not-disrupt";
 const EXCLUDE: &str = "remediation.medik8s.io/exclude-from-remediation";
 const LOCK_ID: &str = "kubectl-maint.dev/held-lock-id";
 
-/// The opt-outs on a Node with their values, sorted, and whether the Node names a lock.
+/// The opt-outs on a Node with their values, sorted, and whether the Node has the lock id of a lock.
 fn opt_outs(cluster: &Cluster, node: &str) -> (Vec<String>, bool) {
     let metadata = cluster.get(&format!("/api/v1/nodes/{node}"))["metadata"].clone();
     let maps = [&metadata["annotations"], &metadata["labels"]];
@@ -304,7 +306,7 @@ fn a_hold_sets_opt_outs_and_its_end_removes_them() {
             let run = cluster.maint(hold).succeeds();
             assert!(!run.stderr.contains("is not set"), "{run}");
             assert_eq!(opt_outs(cluster, &node), (of_auto(), true));
-            // The same hold again keeps them.
+            // Another `hold` keeps them.
             cluster.maint(hold).succeeds();
             assert_eq!(opt_outs(cluster, &node), (of_auto(), true));
             cluster.maint([end, &node]).succeeds();
@@ -378,7 +380,7 @@ fn a_hold_ends_after_its_node_was_deleted_and_creates_none() {
     in_memory("opt-outs-gone", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
-        // Without the owner, the Lease stays.
+        // Without the ownerReference, the Lease stays when the Node is deleted.
         let path = format!("{LEASES}/{node}");
         cluster.patch(&path, &json!({"metadata": {"ownerReferences": null}}));
         let path = format!("/api/v1/nodes/{node}");
@@ -420,7 +422,7 @@ fn without_the_right_to_patch_nodes_a_hold_works_and_says_so() {
         let said = "worker-1 is on hold without the held label: ";
         assert!(run.stderr.contains(said), "{run}");
         assert_eq!(opt_outs(cluster, &node), (Vec::new(), false));
-        // Somebody with the right sets them, and the user cannot remove them.
+        // Somebody with the right sets the opt-outs, and this user cannot remove them.
         cluster.maint(hold).succeeds();
         assert_eq!(opt_outs(cluster, &node), (of_auto(), true));
         let unhold = ["unhold", &node, "--holder", "uma"];
@@ -428,7 +430,7 @@ fn without_the_right_to_patch_nodes_a_hold_works_and_says_so() {
         assert_eq!(run.code, 0, "{run}");
         let said = "worker-1, if the lock set them: ";
         assert!(run.stderr.contains(said), "{run}");
-        // The next hold takes them over, and its end removes them.
+        // The next hold takes them over, and removes them when it ends.
         cluster.maint(hold).succeeds();
         cluster.maint(unhold).succeeds();
         assert_eq!(opt_outs(cluster, &node), (Vec::new(), false));

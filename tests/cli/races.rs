@@ -1,4 +1,4 @@
-//! Many at once: of all who want a node, one gets it.
+//! Races: if many commands want a node, exactly one gets it.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use crate::support::{Cluster, at_a_terminal, holder_of, in_memory, on_both, on_r
 const CONTENDERS: usize = 64;
 const ROUNDS: usize = 25;
 
-/// How a contender came out.
+/// The outcome of one contender.
 struct Attempt {
     holder: String,
     code: i32,
@@ -38,7 +38,7 @@ fn of_64_processes_of_one_holder_one_gets_the_node() {
     });
 }
 
-/// Lets `holders` race for one node again and again. The first round begins without a Lease.
+/// Runs several rounds in which all `holders` want one node. In the first round, the node has no Lease.
 fn rounds(cluster: &Cluster, holders: &[String]) {
     let node = cluster.node("worker-1");
     for round in 1..=ROUNDS {
@@ -115,7 +115,7 @@ fn a_rival_midway_through_many_nodes_costs_few_requests() {
             run.stderr.contains("none of the 200 nodes was acquired"),
             "{run}"
         );
-        // Each node is taken and given back once; what was refused is looked at a few times.
+        // Each node is acquired and released once, and the refused node is read a few times.
         let sent = requests(&run).len();
         assert!(sent <= 2 * NODES + 10, "{sent} requests");
         for node in &nodes {
@@ -141,8 +141,8 @@ fn many_nodes_are_counted_on_a_terminal() {
         let acquire = cluster.maint(["acquire"]).args(&nodes);
         let mut terminal = at_a_terminal(acquire.kubeconfig(&proxy.kubeconfig));
         let kept = proxy.kept();
-        // The line is drawn a few times per second, so the last count may be left out. What is over in a moment is
-        // not counted.
+        // The line is updated only a few times per second, so the last count may be missing. A command that ends
+        // quickly shows no count.
         let counted = terminal.exp_regex(r"\[=*>? *\] [0-9]+ of 30 nodes acquired");
         counted.expect("a line");
         assert_eq!(kept.passes(), 200);
@@ -176,8 +176,8 @@ fn a_slow_node_does_not_hide_how_many_others_are_done() {
     });
 }
 
-/// Starts a process for each holder, and lets all go at once: each has begun, and waits for the name
-/// of the node.
+/// Starts a process for each holder. Each process waits for the name of the node, and then all continue at the same
+/// time.
 fn race(cluster: &Cluster, node: &str, holders: &[String]) -> Vec<Attempt> {
     let mut contenders: Vec<(String, Child)> = holders
         .iter()

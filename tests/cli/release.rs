@@ -1,4 +1,4 @@
-//! `release`.
+//! The command `release`.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -82,7 +82,7 @@ fn the_words_of_a_release_are_not_those_of_who_takes_it_next() {
             run.item()
         };
         assert_eq!(status()["lastReason"], "fsck is left to do");
-        // As client-go's leader election does, which leaves annotations alone.
+        // Leader election in client-go acquires like this, and leaves annotations unchanged.
         let taken = json!({"spec": {
             "holderIdentity": "operator",
             "acquireTime": ago(0),
@@ -173,7 +173,7 @@ fn an_own_hold_is_ended() {
         let ended =
             r#"MaintenanceUnhold: alice@bastion ended their maintenance hold: "disk is new""#;
         assert!(events.ends_with(ended), "{events}");
-        // Once more is no error.
+        // A second release is no error.
         assert_eq!(cluster.maint(["release", &node]).run().code, 0);
     });
 }
@@ -207,7 +207,7 @@ fn the_lock_id_of_an_own_hold_ends_that_very_hold_or_nothing() {
     });
 }
 
-/// What is mine by a hold was meant to last.
+/// --mine does not include holds, because they are meant to stay.
 #[test]
 fn all_of_ones_locks_are_released_without_ones_holds() {
     on_one("release-mine-hold", |cluster| {
@@ -258,7 +258,7 @@ fn lock_ids_of_multiple_nodes_each_apply_to_their_own() {
         let acquired = cluster
             .maint(["acquire", first, second, "-o", "lock-id"])
             .succeeds();
-        // As a shell passes them on.
+        // A shell passes the ids like this.
         let ids = acquired.stdout.trim_end();
         let run = |words: &[&str]| cluster.maint(words).args(["--lock-id", ids]).run();
         assert_eq!(run(&["renew", second, first]).code, 0);
@@ -398,7 +398,7 @@ fn a_lock_id_is_no_credential() {
             .maint(["acquire", &node, "-o", "lock-id"])
             .succeeds();
         let id = acquired.stdout.trim_end();
-        // Without the client certificate nothing but a bearer id can tell who asks.
+        // Without a client certificate, only a bearer token can authenticate the caller.
         let url = cluster.plane().url();
         let stranger = |arguments: &[&str]| {
             cluster
@@ -502,7 +502,7 @@ fn all_nodes_take_a_confirmation() {
     });
 }
 
-/// Nobody named the nodes, and a hold may last for a week.
+/// The selection does not name the nodes, and a hold may be meant to last for a week.
 #[test]
 fn holds_stay_unless_their_nodes_are_named() {
     in_memory("release-holds", |cluster| {
@@ -590,7 +590,7 @@ fn all_locks_are_taken_over_after_one_question() {
 #[test]
 fn none_of_ones_own_is_no_error() {
     on_one("release-none", |cluster| {
-        // A holder of this test's own: other tests share the server.
+        // The holder is unique to this test, because other tests share the server.
         let me = cluster.name("me");
         let mine = |words: &[&str]| cluster.maint(words).arg("--mine").holder(&me).run();
         assert_snapshot!(mine(&["release"]), @"
@@ -713,7 +713,7 @@ fn the_next_holder_sees_the_note_and_the_old_one_who_released_the_lock() {
     });
 }
 
-/// Other clients write any time that they like.
+/// Other clients may write any time, also one that can't be parsed.
 #[test]
 fn the_end_of_a_released_lock_may_be_unreadable() {
     on_one("release-unreadable", |cluster| {

@@ -1,4 +1,4 @@
-//! `renew`.
+//! The command `renew`.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -38,7 +38,7 @@ fn ones_own_lease_is_extended_and_never_shortened() {
     });
 }
 
-/// All of them are locked, although one lasts longer than was requested.
+/// All nodes end up locked, although one lock lasts longer than requested.
 #[test]
 fn a_lock_that_lasts_longer_is_acquired_again_by_reentry() {
     in_memory("renew-reentry", |cluster| {
@@ -135,7 +135,7 @@ fn time_is_added_to_what_is_left_up_to_an_hour_from_now() {
         let seconds = |node: &str| cluster.lease_of(node)["spec"]["leaseDurationSeconds"].clone();
         let added = seconds(short).as_u64();
         assert!(added > Some(29 * 60) && added <= Some(30 * 60), "{added:?}");
-        // The other one would end too late, and stays as it is.
+        // The other lock would last longer than 1h, so it is not changed.
         let before = cluster.lease_of(long);
         let run = maint(&["renew", "--mine", "--duration", "+20m"]).run();
         assert_snapshot!(run, @"
@@ -158,7 +158,7 @@ fn time_is_added_to_what_is_left_up_to_an_hour_from_now() {
     });
 }
 
-/// What is left of a lock that has expired is nothing, and nobody adds to the lock of somebody else.
+/// An expired lock has no time left to add to, and a user can't extend another user's lock.
 #[test]
 fn time_is_added_from_now_on_if_nothing_is_left() {
     on_one("renew-plus-late", |cluster| {
@@ -228,7 +228,7 @@ fn the_end_may_be_a_time_of_day() {
         -- exit code 0
         ");
         assert!((2390..=2401).contains(&seconds()), "{}", seconds());
-        // It never ends earlier.
+        // The lock never ends earlier than before.
         assert_snapshot!(run(&["renew", &node], &at(5)), @"
         $ kubectl maint renew worker-1 --until [time]
         node/worker-1 not extended, because the lock already lasts longer: locked by alice@bastion until [time] (40m)
@@ -245,7 +245,7 @@ fn the_end_may_be_a_time_of_day() {
         hint: use a hold, which does not expire: `kubectl maint hold worker-1 -m disk --expect-until [time]`
         -- exit code 2
         ");
-        // The next such time of day is tomorrow.
+        // A time of day that has passed is an error. It does not mean tomorrow.
         let passed = chrono::Utc::now() - chrono::TimeDelta::minutes(10);
         let passed = run(&["renew", &node], &passed.format("%H:%MZ").to_string());
         assert!(
@@ -411,7 +411,7 @@ fn mine_are_those_that_the_caller_holds_as_a_lease() {
         for node in &nodes {
             cluster.lease(node, &json!({}));
         }
-        // A holder of this test's own: other tests share the server.
+        // The holder is unique to this test, because other tests share the server.
         let me = cluster.name("me");
         cluster
             .maint(["acquire", &nodes[1], &nodes[0]])
@@ -491,7 +491,8 @@ fn it_takes_two_requests_a_node_or_one_list_and_one_each() {
     });
 }
 
-/// Another tool wrote a duration of years, and the lock expired all the same: this duration is not used again.
+/// Another tool wrote a duration of years, and the lock expired nevertheless: the renewal does not use that duration
+/// again.
 #[test]
 fn a_lease_of_years_is_renewed_for_as_long_as_maintenance_may_take() {
     on_both("renew-years", |cluster| {

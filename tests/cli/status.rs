@@ -1,4 +1,4 @@
-//! `status`.
+//! The command `status`.
 
 mod watching;
 
@@ -12,7 +12,7 @@ use crate::support::{
     on_one, on_real, requests,
 };
 
-/// A lease of `holder`, taken so many seconds ago, for so many in all.
+/// The spec of a Lease that `holder` acquired `taken` seconds ago for `seconds` in total.
 fn held(holder: &str, taken: i64, seconds: u32) -> Value {
     json!({
         "holderIdentity": holder,
@@ -27,7 +27,7 @@ fn reason(text: &str) -> Value {
     json!({"kubectl-maint.dev/reason": text})
 }
 
-/// A node in each state, each with a label of the test's own.
+/// Creates a node in each state, all with this label.
 fn all_states(cluster: &Cluster, label: &str) {
     let label = json!({ label: "" });
     let node = |short: &str| cluster.node_with(short, &label, &json!({}));
@@ -366,14 +366,14 @@ fn lists_are_read_side_by_side_and_never_more_than_needed() {
             (vec!["status", &one], 2),
             (vec!["status", &one, "-o", "wide"], 3),
             (vec!["status", &one, &two], 3),
-            // The Nodes of both holds, besides: a node that was fenced is on hold.
+            // Two more requests for the Nodes of the two holds: a fenced node is on hold.
             (vec!["status", "-l", label], 2 + 2),
             (vec!["status", "-l", label, "-o", "name"], 2 + 2),
-            // And the cordoned one.
+            // One more for the cordoned Node.
             (vec!["status", "-l", label, "-o", "wide"], 3 + 3),
             (vec!["status", "-l", label, "-o", "json"], 3 + 3),
             (vec!["status", "--mine", "--holder", &me], 2),
-            // Neither filters nor labels cost a request.
+            // Filters and label columns cost no further requests.
             (
                 vec!["status", "-l", label, "--state=on-hold", "-L", label],
                 2 + 2,
@@ -741,7 +741,7 @@ fn a_lease_outlives_its_node_in_sight() {
     });
 }
 
-/// A run as a user of the real server with these rights only.
+/// Runs the command as a user of the real server who has only these rights.
 fn as_user(cluster: &Cluster, rights: &[Rule], arguments: &[&str]) -> Run {
     let plane = cluster.plane();
     let user = cluster.name("user");

@@ -1,4 +1,4 @@
-//! `status --pods`.
+//! The option `status --pods`.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Cluster, Run, ago, in_memory, on_real, requests};
 
-/// Makes a node of which nobody has heard for a while; its taint evicts what does not tolerate it.
+/// Creates a node that has sent no heartbeat for minutes. Its taint evicts pods that do not
+/// tolerate it.
 fn unreachable_node(cluster: &Cluster, short: &str) -> String {
     let name = cluster.name(short);
     let seconds = |time: String| format!("{}Z", time.split('.').next().expect("seconds"));
@@ -47,7 +48,7 @@ fn namespace(cluster: &Cluster) -> String {
     name
 }
 
-/// Makes a pod on `node`, or on none if that is empty; `change` is merged into it.
+/// Creates a pod on `node`, or on none if that is empty. `change` is merged into the pod.
 fn pod(cluster: &Cluster, namespace: &str, name: &str, node: &str, change: &Value) {
     let mut pod = json!({
         "apiVersion": "v1",
@@ -77,7 +78,7 @@ fn owned_by(kind: &str, name: &str) -> Value {
     json!([owner])
 }
 
-/// Runs until no pod has any grace left.
+/// Repeats the run until no pod has any of its grace period left.
 fn after_its_grace(run: impl Fn() -> Run) -> Run {
     for _ in 0..600 {
         let run = run();
@@ -88,7 +89,7 @@ fn after_its_grace(run: impl Fn() -> Run) -> Run {
     panic!("a second of grace does not end");
 }
 
-/// A run with what its lengths of time are made equal.
+/// The output of a run, with all lengths of time replaced by the same text.
 fn shown(run: &Run) -> String {
     static LENGTHS: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(in |\+|Terminating, |Terminating )(\d+[dhms]){1,2}").expect("a pattern")
@@ -196,7 +197,7 @@ fn pods_on_an_unreachable_node_are_described() {
     });
 }
 
-/// The kubelet of a Ready node is asked to end pods, and does not.
+/// The kubelet of a Ready node should end these pods, but does not.
 #[test]
 fn pods_that_do_not_end_on_a_ready_node_are_shown_with_what_waits_for_them() {
     on_real("stranded-ready", |cluster| {

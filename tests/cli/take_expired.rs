@@ -1,4 +1,4 @@
-//! Expired locks of nodes that are NotReady or cordoned: their holders did not finish.
+//! Expired locks of nodes that are NotReady or cordoned: their holders may not have finished.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::{
     on_both, on_one, on_real, requests,
 };
 
-/// What bob left an hour ago.
+/// The spec of a Lease that expired an hour ago.
 fn expired(holder: &str) -> Value {
     json!({
         "holderIdentity": holder,
@@ -24,7 +24,7 @@ fn expired(holder: &str) -> Value {
     })
 }
 
-/// A cordoned node with such a lock.
+/// Creates a cordoned node whose lock has expired.
 fn left_by(cluster: &Cluster, short: &str, holder: &str) -> String {
     let node = cluster.node_with(short, &json!({}), &json!({"unschedulable": true}));
     let reason = json!({"kubectl-maint.dev/reason": "new kernel"});
@@ -43,7 +43,8 @@ fn make_not_ready(cluster: &Cluster, node: &str) {
     cluster.patch(&format!("/api/v1/nodes/{node}/status"), &status);
 }
 
-/// It does not say since when they were locked: that would read as the time at which they expired.
+/// The line does not show since when the nodes were locked: readers would take that for the time of
+/// expiry.
 #[test]
 fn many_of_them_take_one_line() {
     on_one("unfinished-many", |cluster| {
@@ -167,7 +168,7 @@ fn a_node_that_is_not_ready_counts_too_and_so_does_ones_own_lock() {
         hint: check what was left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
         -- exit code 6
         ");
-        // It continues, rather than begins again.
+        // `renew` continues the same lock, so it needs no flag.
         cluster.maint(["renew", &node]).succeeds();
     });
 }
@@ -199,7 +200,7 @@ fn one_of_several_keeps_all_from_being_acquired() {
     });
 }
 
-/// A hint with only one of the flags would lead to the next refusal.
+/// A hint with only one of the two flags would lead to another refusal.
 #[test]
 fn a_set_that_needs_two_flags_has_one_hint_with_both() {
     on_one("unfinished-flags", |cluster| {
@@ -248,7 +249,7 @@ fn a_set_that_needs_two_flags_has_one_hint_with_both() {
     });
 }
 
-/// What counts is the node when the lock expires.
+/// The state of the node at the moment of expiry decides.
 #[test]
 fn a_wait_checks_the_node_when_the_lock_expires() {
     on_one("unfinished-wait", |cluster| {
@@ -277,7 +278,7 @@ fn a_wait_checks_the_node_when_the_lock_expires() {
     });
 }
 
-/// The lock was free when it was read, and is another's unfinished one when it is written.
+/// The lock is free when it is read, and is another holder's expired lock when it is written.
 #[test]
 fn the_lock_is_checked_again_when_it_is_written() {
     on_both("unfinished-race", |cluster| {
@@ -303,14 +304,14 @@ fn the_lock_is_checked_again_when_it_is_written() {
     });
 }
 
-/// A run at a terminal, up to its question, and what it showed.
+/// Starts a run at a terminal and reads up to its question. Returns what was shown.
 fn at_prompt(cluster: &Cluster, arguments: &[&str]) -> (PtySession, String) {
     let mut terminal = at_a_terminal(cluster.maint(arguments));
     let facts = terminal.exp_string("[y/N]").expect("a question");
     (terminal, in_one_line(&as_text(&facts)))
 }
 
-/// What it says after `answer`.
+/// Sends `answer` and returns the rest of the output.
 fn answered(mut terminal: PtySession, answer: &str) -> String {
     terminal.send_line(answer).expect("it listens");
     as_text(&terminal.exp_eof().expect("it ends"))
@@ -342,7 +343,7 @@ fn a_person_is_asked() {
         let (terminal, _) = at_prompt(cluster, &["acquire", &node]);
         let said = answered(terminal, "y");
         assert!(said.contains("acquired by alice@bastion"), "{said}");
-        // The question showed both.
+        // The question already showed both facts, so they are not repeated.
         assert!(!said.contains("cordoned"), "{said}");
         assert!(!said.contains("bob@laptop"), "{said}");
     });
@@ -367,7 +368,7 @@ fn of_many_nodes_it_asks_once() {
     });
 }
 
-/// A yes is for the lock that was shown.
+/// The answer applies only to the lock that was shown.
 #[test]
 fn another_lock_than_the_one_that_was_shown_is_refused() {
     on_real("unfinished-changed", |cluster| {

@@ -1,4 +1,4 @@
-//! The ticket of a lock: shown with the reason, and gone with it.
+//! The ticket of a lock: it is shown with the reason, and removed with it.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `unhold`.
+//! The command `unhold`.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -94,7 +94,7 @@ fn a_hold_made_by_hand_counts_fully() {
         ");
         cluster.maint(["unhold", &node, "--yes"]).succeeds();
         assert_eq!(holder_of(cluster, &node), None);
-        // Also seen on the Node, which such a Lease doesn't name.
+        // The Event is also visible on the Node, although this Lease has no owner.
         assert_snapshot!(
             events_of(cluster, &node),
             @"Warning MaintenanceUnhold: alice@bastion ended the maintenance hold of kubeadm-ops"

@@ -26,10 +26,10 @@ fn the_acquisition_that_stands_holds() {
         let quiet = ["verify", &node, "-q"];
         let run = cluster.maint(quiet).env("MAINT_LOCK_ID", &id).succeeds();
         assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""));
-        // One request tells.
+        // One request is enough.
         let traced = ["verify", &node, "-v6", "--lock-id", &id];
         assert_eq!(requests(&cluster.maint(traced).run()), ["GET"]);
-        // It is the acquisition that counts, not who asks.
+        // The lock id decides, not the identity of the caller.
         let other = cluster
             .maint(["verify", &node, "--lock-id", &id])
             .holder("bob@laptop");
@@ -51,7 +51,7 @@ fn one_that_is_over_does_not() {
         hint: stop the work that relied on this lock
         -- exit code 3
         ");
-        // The same holder, but another acquisition.
+        // The holder is the same, but the acquisition is another one.
         acquire(cluster, &node);
         assert_snapshot!(verify(), @r#"
         $ kubectl maint verify worker-1 --lock-id [lock-id]
@@ -92,7 +92,7 @@ fn one_that_ran_out_does_not_though_nobody_may_take_it_yet() {
         let node = cluster.node("worker-1");
         let id = acquire(cluster, &node);
         let path = format!("{}/{node}", crate::support::LEASES);
-        // Ended, by less than the three seconds that others leave.
+        // The lock has ended, but less than 3 s ago, so others can't acquire it yet.
         let ended = json!({"spec": {"renewTime": ago(31), "leaseDurationSeconds": 30}});
         cluster.patch(&path, &ended);
         assert_snapshot!(cluster.maint(["verify", &node, "--lock-id", &id]).run(), @r#"
@@ -143,7 +143,7 @@ fn under_with_nothing_has_to_be_said() {
                 .collect();
             assert_eq!(verified, nodes, "{run}");
         }
-        // Its own lock id is demanded of its own node only.
+        // The inherited lock id applies only to its own node.
         let other = cluster.node("other");
         let script = format!("$PLUGIN acquire {other} -q && $PLUGIN release {other}");
         let line = ["with", &nodes[0], "-q", "--", "/bin/sh", "-c", &script];

@@ -1,4 +1,4 @@
-//! `wait`: until nodes are free, held, expired or on hold.
+//! `wait`: it waits until nodes are free, locked, expired or on hold.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -108,7 +108,7 @@ fn a_time_out_says_how_it_stands() {
     });
 }
 
-/// The time limit also holds for the first request, and for `acquire --wait`.
+/// The time limit also applies to the first request, and to `acquire --wait`.
 #[test]
 fn a_server_that_does_not_answer_is_waited_for_no_longer() {
     on_one("for-nobody", |cluster| {

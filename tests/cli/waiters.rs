@@ -1,4 +1,4 @@
-//! Who waits for a lock is seen by its holder, as long as they wait.
+//! The holder of a lock sees who is waiting for it.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::with::SHORT;
 
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/kube-node-maintenance/events";
 
-/// The Events about who waits for `node`.
+/// The Events about clients that wait for `node`.
 fn events(cluster: &Cluster, node: &str) -> Vec<Value> {
     let list = cluster.get(EVENTS);
     let events = list["items"].as_array().expect("a list").iter();
@@ -28,7 +28,7 @@ fn until_one_waits(cluster: &Cluster, node: &str) {
     }
 }
 
-/// The part of the page about who waits.
+/// The part of the `describe` page that lists waiting clients.
 fn waiting(cluster: &Cluster, node: &str) -> String {
     let page = bob(cluster, &["describe", node]).succeeds();
     let lines = page.stdout.lines();
@@ -80,7 +80,8 @@ fn a_wait_that_ends_with_the_lock_leaves_nothing() {
     });
 }
 
-/// An Event of alice, who began to wait and renewed it so long ago.
+/// Creates an Event of alice, who began to wait `began` seconds ago and renewed the Event `renewed`
+/// seconds ago.
 fn waits_since(cluster: &Cluster, node: &str, began: i64, renewed: Option<i64>) {
     let series = renewed.map(|renewed| json!({"count": 2, "lastObservedTime": ago(renewed)}));
     let event = json!({
@@ -113,7 +114,7 @@ fn a_waiter_who_was_killed_is_not_shown_for_long() {
         let shown = waiting(cluster, &renewed);
         assert!(shown.contains("alice@bastion (since "), "{shown}");
         assert_eq!(waiting(cluster, &abandoned), "");
-        // Killed after they had acquired it.
+        // This waiting command was killed after it had acquired the lock.
         waits_since(cluster, &own, 60, None);
         bob(cluster, &["release", &own]).succeeds();
         cluster.maint(["acquire", &own]).succeeds();
@@ -121,7 +122,7 @@ fn a_waiter_who_was_killed_is_not_shown_for_long() {
     });
 }
 
-/// Only the page about one locked node reads them.
+/// Only `describe` of one locked node reads these Events.
 #[test]
 fn nobody_else_pays_for_the_waiters() {
     on_both("waiters-cost", |cluster| {
@@ -153,7 +154,7 @@ fn a_command_is_told_who_begins_to_wait() {
         let wait = ["acquire", &nodes[1], "--wait"];
         let waiter = cluster.maint(wait).until_it_says("waiting for node/");
         with.says("alice@bastion has been waiting for node/");
-        // Until it reads again.
+        // Waits until the Events have been read again.
         std::thread::sleep(Duration::from_secs(4));
         with.interrupt();
         let run = with.ends();
@@ -162,7 +163,7 @@ fn a_command_is_told_who_begins_to_wait() {
     });
 }
 
-/// The server of Events may hang or refuse.
+/// The server may not answer requests for Events, or may refuse them.
 #[test]
 fn a_wait_does_not_need_its_event() {
     on_one("waiters-hang", |cluster| {

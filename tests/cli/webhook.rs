@@ -15,17 +15,17 @@ use crate::support::{Cluster, LEASES, Run, ago, in_memory, on_real, server_confi
 const VARIABLE: &str = "KUBECTL_MAINT_WEBHOOK";
 const SECRET: &str = "T00000000-B000000-XXXXXXXX";
 
-/// What a server answers to a message.
+/// The server's answer to a message.
 #[derive(Clone, Copy)]
 enum Answer {
     Status(u16),
-    /// It hangs up.
+    /// It closes the connection.
     Nothing,
-    /// It keeps the connection and never answers.
+    /// It keeps the connection open and never answers.
     Silence,
 }
 
-/// A server that takes messages. It gives these answers, and then the last one again. Ends with the test's process.
+/// A webhook server. It gives these answers in order, and repeats the last one. It ends with the test process.
 struct Server {
     address: SocketAddr,
     messages: Receiver<(String, Value)>,
@@ -64,7 +64,7 @@ impl Server {
         format!("http://{}/services/{SECRET}", self.address)
     }
 
-    /// The bodies of the messages that came in so far. Call it after the plugin has ended.
+    /// The bodies of the messages received so far. Call it after the plugin has ended.
     fn bodies(&self) -> Vec<Value> {
         let messages = self.messages.try_iter().map(|(head, body)| {
             assert!(
@@ -120,7 +120,8 @@ fn serve(stream: impl Stream, messages: &Sender<(String, Value)>, answer: impl F
 
 const OK: &[Answer] = &[Answer::Status(200)];
 
-/// Runs it again if the machine stood still for longer than a message may take, and returns the messages of the last run.
+/// Repeats the run if the machine stalled for longer than the time limit of a message. Returns the last run and its
+/// messages.
 fn sent(server: &Server, mut run: impl FnMut() -> Run) -> (Run, Vec<Value>) {
     for _ in 0..10 {
         let run = run();
@@ -132,7 +133,7 @@ fn sent(server: &Server, mut run: impl FnMut() -> Run) -> (Run, Vec<Value>) {
     panic!("no message is ever sent in time");
 }
 
-/// What a message says, without the cluster.
+/// The body of a message, without the cluster.
 fn without_cluster(mut body: Value) -> Value {
     let body = body.as_object_mut().expect("an object");
     let server = body.remove("server").expect("the server");
@@ -184,7 +185,7 @@ fn a_hold_is_one_message_for_all_its_nodes() {
         let bodies: Vec<_> = bodies.into_iter().map(without_cluster).collect();
         assert_eq!(bodies, [expected]);
 
-        // The end of one's own hold, locks and dry runs are no news.
+        // Ending one's own hold, locks and dry runs send no message.
         for quiet in [
             &["hold", &one, "-m", "disk", "--dry-run=server"][..],
             &["unhold", &one, &two],
@@ -300,7 +301,7 @@ fn a_message_is_sent_again_until_it_is_taken() {
     in_memory("notice-retry", |cluster| {
         let node = cluster.node("worker-1");
         let hold = ["hold", &node, "-m", "disk"];
-        // A machine that stands still has no time for three tries.
+        // If the machine stalls, there is not enough time for three attempts, so this is repeated.
         let tried = (0..10).find_map(|_| {
             let server =
                 Server::plain(&[Answer::Nothing, Answer::Status(500), Answer::Status(204)]);
@@ -389,7 +390,7 @@ fn a_webhook_that_does_not_work_fails_nothing_and_its_url_stays_secret() {
     });
 }
 
-/// A server under TLS.
+/// A webhook server with TLS.
 fn secure(authority: &Authority) -> Server {
     let identity = authority.server(&["127.0.0.1"]).expect("a certificate");
     let config = server_config(&identity, &[]);

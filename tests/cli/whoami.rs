@@ -1,4 +1,4 @@
-//! `whoami`: who the caller is, to others and to the API server.
+//! `whoami`: the caller's identity as a holder, and as a user of the API server.
 
 use insta::assert_snapshot;
 

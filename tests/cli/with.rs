@@ -1,4 +1,4 @@
-//! `with`: a command on this machine, while nodes are locked.
+//! `with`: it runs a command on this machine while nodes are locked.
 
 mod clocks;
 mod codes;
@@ -11,8 +11,8 @@ mod terminal;
 
 use crate::support::{Cluster, Maint, Running};
 
-/// A lease that is lost nine seconds after its last renewal. The next one is due after four, so that a machine
-/// that stands still for seconds keeps neither the command from its start nor a failure from being seen.
+/// A lock that counts as lost 9 s after its last renewal. The next renewal is due after 4 s. So a machine that stalls
+/// for some seconds neither keeps the command from starting nor hides a failed renewal.
 pub(crate) const SHORT: [&str; 6] = [
     "--request-timeout",
     "5s",
@@ -22,13 +22,13 @@ pub(crate) const SHORT: [&str; 6] = [
     "11s",
 ];
 
-/// Runs a shell script under the lock of `nodes`.
+/// Runs a shell script under the locks of `nodes`.
 fn with(cluster: &Cluster, nodes: &[String], script: &str) -> Maint {
     let command = ["--", "/bin/sh", "-c", script];
     cluster.maint(["with"]).args(nodes).args(command)
 }
 
-/// Starts a command, and comes back when it has said that it is at work.
+/// Starts a command and waits until it prints that it is at work.
 #[track_caller]
 fn at_work(with: Maint) -> Running {
     let mut running = with.start();
@@ -36,7 +36,7 @@ fn at_work(with: Maint) -> Running {
     running
 }
 
-/// The same, with a lease so short that a loss comes soon.
+/// Runs a shell script under a lock so short that a loss comes soon.
 fn briefly(cluster: &Cluster, node: &str, script: &str) -> Maint {
     let line = ["with", node].into_iter().chain(SHORT);
     cluster.maint(line).args(["--", "/bin/sh", "-c", script])

@@ -1,4 +1,4 @@
-//! Leases that others change all the time.
+//! Leases that others keep changing.
 
 use http::Method;
 use insta::assert_snapshot;
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::Treatment::{Answer, Keep};
 use crate::support::{Cluster, LEASES, holder_of, on_both, on_one};
 
-/// Has something else about the Lease changed.
+/// Changes a label of the Lease.
 fn stirs(cluster: &Cluster, node: &str, round: usize) {
     let label = json!({"metadata": {"labels": {"example.com/round": round.to_string()}}});
     cluster.patch(&format!("{LEASES}/{node}"), &label);
@@ -26,7 +26,7 @@ fn repeated_conflicts_end_at_the_time_limit() {
             .run();
         let often = Regex::new(r"\d+ conflicts in \d+s").expect("a pattern");
         let run = run.to_string();
-        // Nothing was written, and that is known.
+        // Nothing was written, and the message says so.
         assert_snapshot!(often.replace(&run, "[number] conflicts in [length]"), @"
         $ kubectl maint acquire worker-1 --request-timeout=4s
         -- stderr

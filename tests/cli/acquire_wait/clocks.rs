@@ -1,4 +1,4 @@
-//! A wall clock that is an hour ahead, and jumps as after a pause of the machine.
+//! A wall clock that is one hour ahead, and then jumps forward as after a pause of the machine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::wall_clock::{self, Clock};
 
 const HOUR: i64 = 3600;
 
-/// Nothing is known of the server's time while the lock that is held already is being checked.
+/// While the check of the lock that is already held is unanswered, the server's time is unknown.
 #[test]
 fn a_lease_that_only_the_local_clock_has_expired_is_not_taken() {
     let Some(library) = wall_clock::library() else {
@@ -45,7 +45,7 @@ fn a_lease_that_only_the_local_clock_has_expired_is_not_taken() {
         checks.store(true, Ordering::SeqCst);
         clock.set(HOUR + 5);
         let check = proxy.kept();
-        // It gets the Lease again.
+        // The watch delivers the Lease again.
         let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
         cluster.patch(&format!("{LEASES}/{b}"), &note);
         sleep(Duration::from_millis(1500));

@@ -1,4 +1,4 @@
-//! Several nodes: one after another, in the order of their names.
+//! `acquire --wait` with multiple nodes: they are locked one at a time, in name order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -29,7 +29,7 @@ fn they_are_taken_in_the_order_of_their_names() {
             .until_it_says("(1 of 2 nodes locked)");
         assert_eq!(holder_of(cluster, &first).as_deref(), Some("alice@bastion"));
         bob(cluster, &["release", &second]).succeeds();
-        // Results come in the order in which they were given.
+        // Results are printed in the order of the arguments.
         assert_snapshot!(run.ends(), @r#"
         $ kubectl maint acquire worker-2 worker-1 --wait
         node/worker-2 acquired by alice@bastion until [time] (30m)
@@ -55,7 +55,8 @@ fn nodes_read_at_first_are_not_read_again() {
             .args(&nodes)
             .run();
         assert_eq!(run.code, 0, "{run}");
-        // Each node is acquired by one write, and by another made sure of at the end.
+        // Each node is acquired by one write and renewed by a second one, which is the check at the
+        // end.
         let (reads, writes) = (["GET"; 4], ["PATCH"; 6]);
         assert_eq!(requests(&run), [&reads[..], &writes].concat(), "{run}");
     });
@@ -123,7 +124,7 @@ fn a_timeout_releases_the_acquired_nodes() {
     });
 }
 
-/// Nobody interrupted it.
+/// No interrupt is involved: the code is 1, not 130.
 #[test]
 fn a_release_that_gets_no_answer_after_a_timeout_is_an_error() {
     in_memory("turn-unanswered", |cluster| {
@@ -156,7 +157,7 @@ fn a_release_that_gets_no_answer_after_a_timeout_is_an_error() {
     });
 }
 
-/// The annotations of a node's Lease.
+/// Returns the annotations of a node's Lease.
 fn annotations(cluster: &Cluster, node: &str) -> Value {
     cluster.lease_of(node)["metadata"]["annotations"].clone()
 }
@@ -218,7 +219,7 @@ fn a_lease_that_became_a_hold_stays_after_a_failure() {
             .args([&first, &second])
             .run();
         assert_eq!(run.code, 4, "{run}");
-        // There is no way back to what it was, and free is not what its holder wants.
+        // The earlier lock can't be restored, and the holder does not want the node to become free.
         assert_eq!(
             holder_of(cluster, &first).as_deref(),
             Some("kubeadm:alice@bastion")
@@ -249,7 +250,7 @@ fn ctrl_c_releases_the_acquired_nodes() {
     }
 }
 
-/// Until the command of `with` runs, there is nobody to pass a signal on to.
+/// Before the command of `with` runs, there is no process to forward a signal to.
 #[test]
 fn term_before_the_command_runs_releases_the_nodes() {
     for (prefix, signal) in [
@@ -347,7 +348,8 @@ fn behind_a_hold_nothing_is_kept_from_others() {
     });
 }
 
-/// Nobody else gets what is kept for one duration; after that they get their chance.
+/// Locks are kept for one duration while the wait goes on. Then they are released to let others
+/// acquire them.
 #[test]
 fn acquired_locks_are_not_kept_for_longer_than_their_duration() {
     on_one("turn-yields", |cluster| {

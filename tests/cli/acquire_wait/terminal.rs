@@ -1,4 +1,4 @@
-//! What somebody sees who waits at a terminal.
+//! What a user at a terminal sees while a command waits.
 
 use regex::Regex;
 use rexpect::session::PtySession;
@@ -11,7 +11,7 @@ fn waiting(cluster: &Cluster, node: &str) -> PtySession {
     at_a_terminal(cluster.maint(["acquire", node, "--wait"]))
 }
 
-/// The line that says whom it waits for.
+/// Reads the line that names the holder it waits for.
 fn whom(terminal: &mut PtySession) -> String {
     let (_, line) = terminal
         .exp_regex(r"waiting[^\x1b\r\n]*: (locked|on hold) by [^\r\n]*\r\n")
@@ -19,7 +19,7 @@ fn whom(terminal: &mut PtySession) -> String {
     as_text(&line)
 }
 
-/// The next one that is shown in place.
+/// Reads the next line that is updated in place.
 fn next_line(terminal: &mut PtySession) -> String {
     let line = r"waiting[^\x1b\r\n:]*: free [^\x1b\r\n]*(unless renewed|ended)";
     let (_, line) = terminal.exp_regex(line).expect("a line");
@@ -42,7 +42,7 @@ fn one_line_says_whom_and_one_counts_down_in_place() {
         assert_ne!(later, line);
         bob(cluster, &["release", &node]).succeeds();
         let rest = terminal.exp_eof().expect("it ends");
-        // The line is gone before the result is printed.
+        // The line in place is erased before the result is printed.
         let (_, result) = rest.rsplit_once("\x1b[2K").expect("it is erased");
         assert!(result.contains("acquired by alice@bastion"), "{result:?}");
         assert!(!result.contains("waiting"), "{result:?}");

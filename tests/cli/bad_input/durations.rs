@@ -1,4 +1,4 @@
-//! Lengths of time that can't be meant. Each says what is wrong, and what would be right.
+//! Durations that are refused. Each message says what is wrong and what is accepted.
 
 use insta::assert_snapshot;
 
@@ -15,7 +15,7 @@ fn acquire_for(duration: &str) -> String {
 
 #[test]
 fn none_at_all() {
-    // A lock for no time is none.
+    // A lock needs a duration of at least one second.
     assert_snapshot!(acquire_for("0s"), @"
     $ kubectl maint acquire worker-1 --duration 0s
     -- stderr
@@ -41,7 +41,7 @@ fn none_at_all() {
 
 #[test]
 fn less_than_a_second() {
-    // A Lease counts whole seconds.
+    // A Lease stores whole seconds.
     assert_snapshot!(acquire_for("0.5s"), @"
     $ kubectl maint acquire worker-1 --duration 0.5s
     -- stderr
@@ -67,7 +67,7 @@ fn less_than_a_second() {
 
 #[test]
 fn more_than_an_hour() {
-    // There are other verbs for that.
+    // The limit is one hour.
     assert_snapshot!(acquire_for("61m"), @"
     $ kubectl maint acquire worker-1 --duration 61m
     -- stderr
@@ -93,7 +93,6 @@ fn more_than_an_hour() {
 
 #[test]
 fn negative() {
-    // Time runs forwards.
     assert_snapshot!(acquire_for("-5m"), @"
     $ kubectl maint acquire worker-1 --duration -5m
     -- stderr
@@ -105,7 +104,7 @@ fn negative() {
 
 #[test]
 fn nonsense() {
-    // A number without a unit would be a guess.
+    // Without a unit, the value is ambiguous.
     assert_snapshot!(acquire_for("30"), @"
     $ kubectl maint acquire worker-1 --duration 30
     -- stderr

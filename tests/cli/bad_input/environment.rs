@@ -1,4 +1,4 @@
-//! Surroundings in which something is missing.
+//! Environments in which variables or the kubeconfig are missing.
 
 use insta::assert_snapshot;
 
@@ -17,7 +17,7 @@ fn without_home_and_user() {
         };
         let acquired = bare(&["acquire", &node]).succeeds();
         assert!(acquired.stdout.contains(" acquired by "), "{acquired}");
-        // The identity makes no difference: the same one releases it.
+        // The default identity is the same in both runs, so the second run can release the lock.
         assert_snapshot!(bare(&["release", &node]).run(), @"
         $ kubectl maint release worker-1
         node/worker-1 released
@@ -35,7 +35,7 @@ fn without_a_kubeconfig() {
             .without_env("KUBECONFIG")
             .without_env("HOME")
     };
-    // kubectl's own first sight of a new machine.
+    // This is the message of kubectl on a machine without a kubeconfig.
     assert_snapshot!(bare().run(), @"
     $ kubectl maint acquire worker-1
     -- stderr

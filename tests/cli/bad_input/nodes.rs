@@ -1,4 +1,4 @@
-//! Nodes that are none, and too many ways to name them.
+//! Arguments that name no node, and ways to name nodes that can't be combined.
 
 use insta::assert_snapshot;
 
@@ -7,7 +7,7 @@ use crate::support::{Cluster, on_both, on_one};
 #[test]
 fn ways_to_name_nodes_are_not_mixed() {
     let cluster = Cluster::nowhere();
-    // Who mixes them means something that we would have to guess.
+    // It is unclear what a combination would mean, so it is refused.
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "-l", "pool=gpu"]).run(), @"
     $ kubectl maint acquire worker-1 -l pool=gpu
     -- stderr
@@ -66,7 +66,7 @@ fn a_kind_before_the_only_name_is_joined_to_it_in_the_hint() {
 #[test]
 fn only_nodes_have_a_lock() {
     let cluster = Cluster::nowhere();
-    // Said before anything is sent.
+    // The refusal comes before any request is sent.
     assert_snapshot!(cluster.maint(["acquire", "pod/web-0"]).run(), @r#"
     $ kubectl maint acquire pod/web-0
     -- stderr
@@ -110,7 +110,7 @@ fn an_unknown_node_has_near_misses() {
         for short in ["worker-1", "worker-2", "database"] {
             cluster.node(short);
         }
-        // As the server says it, and who may have been meant.
+        // The server's message, followed by a similar name.
         assert_snapshot!(cluster.maint(["acquire", &cluster.name("wroker-1")]).run(), @r#"
         $ kubectl maint acquire wroker-1
         -- stderr
@@ -125,7 +125,7 @@ fn an_unknown_node_has_near_misses() {
         hint: did you mean worker-1, worker-2?
         -- exit code 1
         "#);
-        // Nothing is like it.
+        // No existing name is similar.
         assert_snapshot!(cluster.maint(["acquire", "xyz"]).run(), @r#"
         $ kubectl maint acquire xyz
         -- stderr
@@ -133,7 +133,8 @@ fn an_unknown_node_has_near_misses() {
         hint: list all nodes with `kubectl maint status --all`
         -- exit code 1
         "#);
-        // Of several, the unknown ones, with names that were not given.
+        // If several nodes are given, the error names the unknown ones. A name that was given is
+        // not suggested.
         let several = ["worker-1", "wroker-2"].map(|short| cluster.name(short));
         assert_snapshot!(cluster.maint(["acquire"]).args(&several).run(), @r#"
         $ kubectl maint acquire worker-1 wroker-2
@@ -150,7 +151,7 @@ fn an_unknown_node_has_near_misses() {
 fn a_list_without_nodes() {
     let cluster = Cluster::nowhere();
     let listed = || cluster.maint(["acquire", "--nodes-from", "-"]);
-    // Nothing is nothing, and no success.
+    // An empty list is an error, not a success.
     assert_snapshot!(listed().run(), @"
     $ kubectl maint acquire --nodes-from -
     -- stderr
@@ -169,7 +170,7 @@ fn a_list_without_nodes() {
 fn a_list_with_a_bad_line() {
     let cluster = Cluster::nowhere();
     let listed = || cluster.maint(["acquire", "--nodes-from", "-"]);
-    // The line is named, and nothing is done for the good ones.
+    // The error names the line. The valid lines are not acted on either.
     assert_snapshot!(listed().stdin("worker-1\nnode/worker-2\nworker 3\n").run(), @r#"
     $ kubectl maint acquire --nodes-from -
     -- stderr
@@ -196,7 +197,6 @@ fn a_list_with_a_bad_line() {
 #[test]
 fn a_list_that_is_no_file() {
     let cluster = Cluster::nowhere();
-    // In the system's words.
     assert_snapshot!(cluster.maint(["acquire", "--nodes-from", "/nowhere/nodes"]).run(), @"
     $ kubectl maint acquire --nodes-from /nowhere/nodes
     -- stderr
@@ -216,7 +216,7 @@ fn a_megabyte_of_one_node() {
     on_one("nodes-megabyte", |cluster| {
         let node = cluster.node("worker-1");
         let list = format!("{node}\n").repeat((1 << 20) / node.len());
-        // However often it is named, it is one.
+        // A node that is named many times is acquired once.
         assert_snapshot!(cluster.maint(["acquire", "--nodes-from", "-"]).stdin(list).run(), @"
         $ kubectl maint acquire --nodes-from -
         node/worker-1 acquired by alice@bastion until [time] (30m)
@@ -238,7 +238,7 @@ fn a_megabyte_of_unknown_nodes() {
         let list: String = (0..80_000)
             .map(|number| format!("worker-{number:05}\n"))
             .collect();
-        // The first are named, the others counted.
+        // The first names are printed, the others only counted.
         assert_snapshot!(cluster.maint(["acquire", "--nodes-from", "-"]).stdin(list).run(),   @r#"
         $ kubectl maint acquire --nodes-from -
         -- stderr

@@ -1,4 +1,5 @@
-//! Readers that go away. The work is done all the same.
+//! A closed pipe or a full disk. The command still does its work, but releases a lock whose result
+//! is lost.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -9,7 +10,7 @@ use crate::support::{holder_of, on_both, on_one};
 fn nobody_reads_stdout() {
     on_one("pipes-stdout", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
-        // As in `| head -0`: a quiet end, and both are taken.
+        // A closed stdout, as in `| head -0`, is no error: both nodes are locked.
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).unread_stdout().run(), @"
         $ kubectl maint acquire worker-1 worker-2
         -- stderr
@@ -46,7 +47,7 @@ fn nobody_reads_stdout() {
 fn nobody_reads_stderr() {
     on_one("pipes-stderr", |cluster| {
         let node = cluster.node("worker-1");
-        // What would be said there is lost; the result and the code are not.
+        // The messages on stderr are lost. The result and the exit code are not.
         assert_snapshot!(cluster.maint(["acquire", &node]).unread_stderr().run(), @"
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
@@ -68,7 +69,7 @@ fn nobody_reads_stderr() {
     });
 }
 
-/// A full disk is no reader that had enough: what was asked for is lost, and it says so.
+/// Unlike a closed pipe, a full disk is an error: the result is lost, and a message says so.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_result_that_cannot_be_written_is_an_error() {
@@ -100,7 +101,7 @@ fn a_result_that_cannot_be_written_is_an_error() {
     });
 }
 
-/// Nobody knows the lock id.
+/// Without the lock id, nobody can use or release this lock.
 #[test]
 fn a_lock_whose_id_nobody_reads_is_released() {
     on_one("pipes-unread", |cluster| {
@@ -121,13 +122,12 @@ fn a_lock_whose_id_nobody_reads_is_released() {
             assert!(run.to_string().contains(released), "{run}");
             assert_eq!(holder_of(cluster, &node), None, "{run}");
         }
-        // A dry run has no lock to release.
         let dry = cluster.maint(["acquire", &node, "-o", "json", "--dry-run=server"]);
         assert_eq!(dry.unread_stdout().run().code, 0);
     });
 }
 
-/// Its end would not bring the earlier lock back.
+/// A release would not restore the earlier lock.
 #[test]
 fn a_lock_that_replaced_another_stays_even_if_nobody_reads_its_id() {
     on_one("pipes-kept", |cluster| {
@@ -148,7 +148,8 @@ fn a_lock_that_replaced_another_stays_even_if_nobody_reads_its_id() {
     });
 }
 
-/// A script takes it for failed, and does not know the lock id.
+/// The exit code tells a script that the command failed, and the script has no lock id to release
+/// the lock.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_lock_whose_result_cannot_be_written_is_released() {

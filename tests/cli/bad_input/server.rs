@@ -1,4 +1,4 @@
-//! API servers that don't answer, can't be trusted, or say no.
+//! API servers that don't answer, are not trusted, or refuse the request.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ use crate::support::{Cluster, Maint, Treatment, on_one, on_real};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A kubeconfig of the real server with something odd.
+/// Returns a kubeconfig for the real server with this certificate authority and this client certificate.
 fn odd_kubeconfig(cluster: &Cluster, authority: &Authority, identity: &Identity) -> PathBuf {
     let path = cluster.directory().join("odd");
     Kubeconfig {
@@ -27,7 +27,7 @@ fn odd_kubeconfig(cluster: &Cluster, authority: &Authority, identity: &Identity)
 #[test]
 fn nobody_listens() {
     let cluster = Cluster::nowhere();
-    // In kubectl's words.
+    // This is kubectl's message.
     assert_snapshot!(cluster.maint(["acquire", "worker-1"]).run(), @"
     $ kubectl maint acquire worker-1
     -- stderr
@@ -54,7 +54,7 @@ fn somebody_else_vouches_for_the_server() {
         let plane = cluster.plane();
         let other = Authority::new("other").expect("an authority");
         let kubeconfig = odd_kubeconfig(cluster, &other, plane.admin());
-        // Nothing is sent there.
+        // The TLS handshake fails, so no request is sent.
         assert_snapshot!(cluster.maint(["acquire", "worker-1"]).kubeconfig(kubeconfig).run(), @"
         $ kubectl maint acquire worker-1
         -- stderr
@@ -74,7 +74,7 @@ fn the_user_is_nobody_any_more() {
             .client_valid("alice", &[], yesterday - DAY..yesterday)
             .expect("a certificate");
         let kubeconfig = odd_kubeconfig(cluster, plane.authority(), &expired);
-        // The certificate has expired.
+        // The client certificate has expired.
         assert_snapshot!(cluster.maint(["acquire", "worker-1"]).kubeconfig(kubeconfig).run(), @"
         $ kubectl maint acquire worker-1
         -- stderr
@@ -85,8 +85,8 @@ fn the_user_is_nobody_any_more() {
     });
 }
 
-/// A command line for the real server whose only credentials are `token`: a bearer token goes before
-/// the verb, behind which it is an acquisition's.
+/// A command line for the real server whose only credential is the bearer token `token`. The flag stands before the
+/// verb: after the verb, `--token` is an old name of `--lock-id`.
 fn with_token(cluster: &Cluster, token: &str, words: &[&str]) -> Maint {
     let plane = cluster.plane();
     cluster
@@ -103,7 +103,7 @@ fn with_token(cluster: &Cluster, token: &str, words: &[&str]) -> Maint {
 fn the_token_is_unknown() {
     on_real("server-token", |cluster| {
         let bare = |words: &[&str]| with_token(cluster, "unknown", words).run();
-        // As kubectl says it; the token isn't shown.
+        // The message is kubectl's, and does not show the token.
         assert_eq!(bare(&["acquire", "worker-1"]).code, 1);
         assert_snapshot!(bare(&["acquire", "worker-1"]).stderr, @"
         error: You must be logged in to the server (Unauthorized)
@@ -130,7 +130,6 @@ fn the_token_has_expired() {
         assert_eq!(release(&valid).code, 0);
         let expired = plane.expired_token("agent").expect("a token");
         assert_eq!(release(&expired).code, 1);
-        // The same token an hour later.
         assert_snapshot!(release(&expired).stderr, @"
         error: You must be logged in to the server (Unauthorized)
         hint: log in again: the credentials are missing, wrong or expired
@@ -145,7 +144,7 @@ fn a_login_page_is_in_the_way() {
         cluster.maint(["acquire", &node]).succeeds();
         let proxy = cluster.proxy_for_writes(&[Treatment::Page; 100]);
         let renew = ["renew", &node, "--request-timeout=4s"];
-        // It may have been asked for once the server had the write.
+        // The login page may have appeared only after the server got the write.
         assert_snapshot!(cluster.maint(renew).kubeconfig(&proxy.kubeconfig).run(), @r#"
         $ kubectl maint renew worker-1 --request-timeout=4s
         -- stderr
@@ -155,7 +154,7 @@ fn a_login_page_is_in_the_way() {
         -- exit code 1
         "#);
         let proxy = cluster.proxy(|_, _| Treatment::Page);
-        // No write was sent, and the error does not say that there are no nodes.
+        // No write was sent, and the error does not claim that there are no nodes.
         assert_snapshot!(cluster.maint(renew).kubeconfig(&proxy.kubeconfig).run(), @r#"
         $ kubectl maint renew worker-1 --request-timeout=4s
         -- stderr
@@ -194,7 +193,7 @@ fn the_certificate_of_the_server_is_of_tomorrow() {
             .server_valid(&["127.0.0.1"], tomorrow..tomorrow + DAY)
             .expect("a certificate");
         let proxy = cluster.proxy_as(Some(&certificate), |_, _| Treatment::Pass);
-        // Rather the local clock is behind.
+        // The server's certificate is not valid yet, so the hint is that the local clock may be behind.
         assert_snapshot!(cluster.maint(["acquire", "worker-1"]).kubeconfig(&proxy.kubeconfig).run(), @"
         $ kubectl maint acquire worker-1
         -- stderr
@@ -219,7 +218,7 @@ fn a_user_who_may_only_read() {
         let nodes = Rule::new("", &["nodes"], &["get", "list"]);
         plane.grant("reader", &[leases, nodes]).expect("rights");
         let reader = |words: &[&str]| cluster.maint(words).kubeconfig(&kubeconfig).run();
-        // The right that is missing, and where it is to be had.
+        // The message names the missing right and where to get it.
         assert_snapshot!(reader(&["acquire", &node]), @r#"
         $ kubectl maint acquire worker-1
         -- stderr
@@ -227,7 +226,7 @@ fn a_user_who_may_only_read() {
         hint: ask an administrator for permission to create leases.coordination.k8s.io in namespace kube-node-maintenance; `kubectl maint install` creates the roles (deploy/rbac.yaml)
         -- exit code 1
         "#);
-        // Who holds it counts before what one may do.
+        // The node's holder is reported before missing rights.
         assert_snapshot!(reader(&["acquire", &held]), @"
         $ kubectl maint acquire worker-2
         -- stderr
@@ -261,7 +260,7 @@ fn a_user_without_any_rights() {
         let plane = cluster.plane();
         let kubeconfig = plane.user("nobody", &[]).expect("a kubeconfig");
         let nobody = |words: &[&str]| cluster.maint(words).kubeconfig(&kubeconfig).run();
-        // Each missing right is named.
+        // The message names each missing right.
         assert_snapshot!(nobody(&["acquire", "worker-1"]), @r#"
         $ kubectl maint acquire worker-1
         -- stderr

@@ -1,4 +1,4 @@
-//! Text that is not what it seems, too long, too short, or no text at all.
+//! Text with control characters, text that is too long or empty, and text that is not UTF-8.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,13 +8,13 @@ use serde_json::json;
 
 use crate::support::{Cluster, ago, on_both, on_one};
 
-/// Clears the screen, moves the cursor, writes a title, turns the direction of writing.
+/// Clears the screen, moves the cursor, sets the window title, and reverses the writing direction.
 const ACTING: &str = "a\x1b[2Jb\r\nc\x1b]0;title\x07d\u{9b}31me\u{202e}f";
 
-/// No UTF-8.
+/// Not UTF-8.
 const BROKEN: &[u8] = b"worker\xff\xfe";
 
-/// As long as the system lets one argument be, more or less.
+/// 120 KiB, just below the system's limit of 128 KiB for one argument.
 fn long() -> String {
     "x".repeat(120 << 10)
 }
@@ -23,7 +23,7 @@ fn long() -> String {
 fn control_characters_in_a_reason() {
     on_one("text-reason", |cluster| {
         let node = cluster.node("worker-1");
-        // Stored as it is; shown escaped wherever it is shown.
+        // The reason is stored unchanged, and escaped wherever it is shown.
         assert_snapshot!(cluster.maint(["acquire", &node, "-m", ACTING]).run(), @r#"
         $ kubectl maint acquire worker-1 -m "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
         node/worker-1 acquired by alice@bastion until [time] (30m)
@@ -52,7 +52,7 @@ fn control_characters_in_a_reason() {
 fn control_characters_in_a_holder() {
     on_one("text-holder", |cluster| {
         let node = cluster.node("worker-1");
-        // Refused, and shown escaped.
+        // The holder is refused, and escaped in the message.
         assert_snapshot!(cluster.maint(["acquire", &node, "--holder", ACTING]).run(), @r#"
         $ kubectl maint acquire worker-1 --holder "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
         -- stderr
@@ -89,7 +89,7 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
         };
         let held = make("held", ago(60));
         let expired = make("expired", ago(7200));
-        // Refusals, confirmations, warnings: nothing of it acts on the terminal.
+        // No control character reaches the terminal in refusals, confirmations and warnings.
         assert_snapshot!(cluster.maint(["acquire", &held]).run(), @r#"
         $ kubectl maint acquire held
         -- stderr
@@ -150,7 +150,7 @@ fn a_holder_of_white_space() {
         };
         let blank = make("blank", "  ");
         let padded = make("padded", "alice@bastion ");
-        // Somebody has it, and it isn't alice.
+        // Both are Locked, and neither holder is taken for alice.
         assert_snapshot!(cluster.maint(["status", &blank, &padded]).run(), @r#"
         $ kubectl maint status blank padded
         NODE                STATE    HOLDER             REASON   AGE   LEFT   STATUS
@@ -181,7 +181,7 @@ fn a_holder_of_white_space() {
         Warning: "alice@bastion " may still act on node/padded until [time] at the latest
         -- exit code 0
         "#);
-        // Programs get what the server has.
+        // JSON output has the unchanged value of the server.
         let data = cluster.maint(["status", &blank, "-o", "json"]).succeeds();
         let data = data.item();
         assert_eq!(data["holder"], "  ", "{data}");
@@ -197,7 +197,7 @@ fn a_holder_of_white_space() {
 fn a_reason_may_have_a_kibibyte() {
     on_both("text-kibibyte", |cluster| {
         let node = cluster.node("worker-1");
-        // 1024 bytes are enough.
+        // Exactly 1024 bytes are accepted.
         assert_snapshot!(cluster.maint(["acquire", &node, "-m", &"é".repeat(512)]).run(), @"
         $ kubectl maint acquire worker-1 -m éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé
         node/worker-1 acquired by alice@bastion until [time] (30m)
@@ -209,7 +209,7 @@ fn a_reason_may_have_a_kibibyte() {
           kubectl maint hold worker-1 -m 'éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé'
         -- exit code 0
         ");
-        // One more is refused without asking the server, which isn't even there.
+        // 1025 bytes are refused before any request is sent: nothing listens at this address.
         let nowhere = cluster.maint(["release", &node, "--server", "127.0.0.1:1"]);
         assert_snapshot!(nowhere.args(["-m", &"x".repeat(1025)]).run(), @"
         $ kubectl maint release worker-1 --server [server] -m xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
@@ -225,7 +225,7 @@ fn a_reason_may_have_a_kibibyte() {
 fn empty_arguments() {
     on_one("text-empty", |cluster| {
         let node = cluster.node("worker-1");
-        // Nobody's name is empty.
+        // Names of nodes are never empty.
         assert_snapshot!(cluster.maint(["acquire", ""]).run(), @r#"
         $ kubectl maint acquire ""
         -- stderr
@@ -247,7 +247,7 @@ fn empty_arguments() {
         hint: see `kubectl maint acquire --help`
         -- exit code 2
         "#);
-        // Not all nodes.
+        // An empty selector is refused. It does not select all nodes.
         assert_snapshot!(cluster.maint(["acquire", "-l", ""]).run(), @r#"
         $ kubectl maint acquire -l ""
         -- stderr
@@ -255,7 +255,7 @@ fn empty_arguments() {
         hint: to select all nodes, use --all
         -- exit code 2
         "#);
-        // No reason is needed.
+        // The reason is optional.
         assert_snapshot!(cluster.maint(["acquire", &node, "-m", ""]).run(), @r#"
         $ kubectl maint acquire worker-1 -m ""
         node/worker-1 acquired by alice@bastion until [time] (30m)
@@ -275,7 +275,7 @@ fn arguments_of_120_kib() {
     on_one("text-long", |cluster| {
         let node = cluster.node("worker-1");
         let long = long();
-        // Refused, and not repeated at length.
+        // The argument is refused, and the message shows only its beginning.
         assert_snapshot!(cluster.maint(["acquire", &long]).run(), @r#"
         $ kubectl maint acquire xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
         -- stderr
@@ -310,7 +310,7 @@ fn arguments_of_120_kib() {
 #[test]
 fn a_selector_of_120_kib() {
     on_both("text-selector", |cluster| {
-        // Too long for any URL.
+        // The selector would be too long for any URL.
         assert_snapshot!(cluster.maint(["acquire", "-l", &long()]).run(),  @"
         $ kubectl maint acquire -l xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
         -- stderr
@@ -318,7 +318,7 @@ fn a_selector_of_120_kib() {
         hint: to select that many nodes, use --nodes-from FILE
         -- exit code 2
         ");
-        // The server's business; it refuses.
+        // Only the server parses selectors, and it refuses this one.
         let run = cluster.maint(["acquire", "-l", "a in b"]).run();
         let refused = "Error from server (BadRequest): unable to parse requirement: ";
         assert!(run.stderr.starts_with(refused) && run.code == 1, "{run}");
@@ -329,7 +329,7 @@ fn a_selector_of_120_kib() {
 fn arguments_that_are_not_utf_8() {
     let cluster = Cluster::nowhere();
     let broken = OsStr::from_bytes(BROKEN);
-    // Refused; nobody can be named like that.
+    // Every argument must be UTF-8.
     assert_snapshot!(cluster.maint(["acquire"]).arg(broken).run(), @"
     $ kubectl maint acquire worker��
     -- stderr

@@ -7,7 +7,7 @@ use crate::support::Cluster;
 #[test]
 fn unknown_verbs() {
     let cluster = Cluster::nowhere();
-    // With what may have been meant.
+    // The hint names the most similar command.
     assert_snapshot!(cluster.maint(["aquire", "worker-1"]).run(), @r#"
     $ kubectl maint aquire worker-1
     -- stderr
@@ -48,7 +48,7 @@ fn without_a_command_it_prints_help_as_kubectl_does() {
 #[test]
 fn unknown_flags() {
     let cluster = Cluster::nowhere();
-    // With what may have been meant.
+    // The hint names the most similar flag.
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "--fore"]).run(), @"
     $ kubectl maint acquire worker-1 --fore
     -- stderr
@@ -63,7 +63,7 @@ fn unknown_flags() {
     hint: did you mean --timeout?
     -- exit code 2
     ");
-    // Where it belongs, and what to use instead.
+    // The hint says where the flag belongs.
     assert_snapshot!(cluster.maint(["-o", "json", "status"]).run(), @"
     $ kubectl maint -o json status
     -- stderr
@@ -111,7 +111,7 @@ fn unknown_flags() {
 #[test]
 fn unknown_values() {
     let cluster = Cluster::nowhere();
-    // With what there is.
+    // The message lists the valid values.
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "-o", "xml"]).run(), @"
     $ kubectl maint acquire worker-1 -o xml
     -- stderr
@@ -178,7 +178,7 @@ fn missing_values() {
 #[test]
 fn a_holder_that_would_never_expire() {
     let cluster = Cluster::nowhere();
-    // That is what hold is for.
+    // A holder that begins with `kubeadm` would make this a hold.
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "--holder", "kubeadm-x"]).run(), @r#"
     $ kubectl maint acquire worker-1 --holder kubeadm-x
     -- stderr
@@ -206,7 +206,7 @@ fn a_holder_that_would_never_expire() {
 fn lock_ids() {
     let cluster = Cluster::nowhere();
     let id = "6f3a1c52-0f4e-4d1f-9f0a-0a1b2c3d4e5f.3.abcdefghijkmnpqrstvw";
-    // One acquisition is one node's.
+    // A lock id belongs to one acquisition of one node.
     assert_snapshot!(cluster.maint(["release", "worker-1", "--token", id, "--token", id]).run(), @"
     $ kubectl maint release worker-1 --token [lock-id] --token [lock-id]
     -- stderr
@@ -248,7 +248,7 @@ fn a_command_of_with_that_is_not_behind_its_dashes() {
     hint: run `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
-    // What other verbs have, and it has not.
+    // Other verbs have these flags, `with` does not.
     assert_snapshot!(with(&["-l", "pool=gpu", "--", "uptime"]), @"
     $ kubectl maint with -l pool=gpu -- uptime
     -- stderr
@@ -398,7 +398,7 @@ fn a_value_after_a_space_is_not_read_as_a_node() {
     let with = said("with worker-1 --wait 10m -- true");
     assert_eq!(with.code, 125, "{with}");
     assert!(with.stderr.contains("--wait --timeout 10m"), "{with}");
-    // The value of another flag, and what follows --.
+    // Here, `free` is the value of another flag, and `--wait 10m` follows `--`.
     for line in [
         "status server --state free",
         "with worker-1 -- true --wait 10m",
@@ -445,7 +445,7 @@ fn a_command_after_the_nodes_of_another_verb_is_not_read_as_nodes() {
         let told = format!("error: {command} does not run a command\nhint: {hint}\n");
         assert_eq!((run.code, &*run.stderr), (2, &*told), "{run}");
     }
-    // Scripts may write -- before the names of nodes.
+    // Scripts may write `--` before the names of nodes, or after them.
     for words in [
         &["acquire", "--", "worker-1"][..],
         &["acquire", "worker-1", "--"],

@@ -1,5 +1,5 @@
-//! Another machine, or another boot of the same one, than the one that was made sure of: nothing is
-//! known of what runs there.
+//! Another machine under the same name, or another boot of the same machine, than the one that was proved to be off.
+//! The proof says nothing about what runs there now.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{is_recorded, keeps, unreachable};
 use crate::support::{Cluster, LEASES, Run, holder_of, on_both, on_one};
 
-/// A hook that says that it has begun, and succeeds once there is a file.
+/// A hook that prints that it has begun, and succeeds once the file `$GATE` exists.
 const HOOK: [&str; 4] = [
     "--",
     "sh",
@@ -15,7 +15,7 @@ const HOOK: [&str; 4] = [
     "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done",
 ];
 
-/// A fencing of `node` with `options` and that hook, during which `happens`.
+/// Runs `fence` for `node` with `options` and [`HOOK`], and calls `happens` while the hook runs.
 fn fenced_while(cluster: &Cluster, node: &str, options: &[&str], happens: impl Fn()) -> Run {
     let proxy = cluster.directory().join(format!("{node}-proxy"));
     let fence = cluster.maint(["fence", node]).args(options).args(HOOK);
@@ -26,13 +26,13 @@ fn fenced_while(cluster: &Cluster, node: &str, options: &[&str], happens: impl F
     run.ends()
 }
 
-/// The kernel that runs there now has this boot ID, and is not heard of either.
+/// Sets another boot ID, as after a reboot. The kubelet still sends no heartbeat.
 fn is_booted(cluster: &Cluster, node: &str, boot_id: &str) {
     let booted = json!({"status": {"nodeInfo": {"bootID": boot_id}}});
     cluster.patch(&format!("/api/v1/nodes/{node}/status"), &booted);
 }
 
-/// Another machine registers under the name, of which nobody has heard yet.
+/// Another machine registers under the same name, and has not sent a heartbeat yet.
 fn is_replaced(cluster: &Cluster, node: &str) {
     cluster.delete(&format!("/api/v1/nodes/{node}"));
     cluster.create(
@@ -46,7 +46,7 @@ fn is_replaced(cluster: &Cluster, node: &str) {
     is_booted(cluster, node, "boot-of-8");
 }
 
-/// Nobody says of the node that it is out of service.
+/// Asserts that the node has no fencing record and no out-of-service taint.
 #[track_caller]
 fn is_not_fenced(cluster: &Cluster, node: &str) {
     assert!(!is_recorded(cluster, node));
@@ -73,7 +73,7 @@ fn a_hook_proves_nothing_of_a_machine_that_was_started_since() {
         "#);
         is_not_fenced(cluster, &node);
         assert_eq!(holder_of(cluster, &node), None);
-        // The next lines are about that machine.
+        // The next command is for the new machine.
         let hook = [
             "fence",
             &node,
@@ -86,7 +86,7 @@ fn a_hook_proves_nothing_of_a_machine_that_was_started_since() {
     });
 }
 
-/// The hold went with the Node that it was for, and none is taken for the other.
+/// The hold was deleted together with its Node, and the new Node gets none.
 #[test]
 fn a_hook_proves_nothing_of_a_machine_that_took_the_name() {
     on_both("fence-replaced", |cluster| {
@@ -94,7 +94,7 @@ fn a_hook_proves_nothing_of_a_machine_that_took_the_name() {
         let lease = format!("{LEASES}/{node}");
         let run = fenced_while(cluster, &node, &["--isolated"], || {
             is_replaced(cluster, &node);
-            // The garbage collector may have been faster.
+            // The garbage collector may have deleted it already.
             let _ = cluster.try_send("DELETE", &lease, None);
         });
         assert_snapshot!(run, @r#"
@@ -113,7 +113,7 @@ fn a_hook_proves_nothing_of_a_machine_that_took_the_name() {
     });
 }
 
-/// The hold of an earlier run, whose hook nobody knows about, stays with the machine as it was found.
+/// The result of the earlier run's hook is unknown, so the hold of that run stays.
 #[test]
 fn a_hook_that_is_run_again_proves_nothing_of_a_machine_that_was_started_since() {
     on_one("fence-resumed", |cluster| {
@@ -144,7 +144,8 @@ fn a_hook_that_is_run_again_proves_nothing_of_a_machine_that_was_started_since()
     });
 }
 
-/// Between the last look and the record, that is: the record is for the machine that was seen.
+/// The change comes between the last read and the write of the record. The record is valid only for the machine that
+/// was read.
 #[test]
 fn a_word_for_a_machine_is_not_taken_for_another_while_the_record_is_under_way() {
     on_one("fence-word", |cluster| {

@@ -1,4 +1,4 @@
-//! Admission webhooks of other people that change or refuse what fencing writes to the Node.
+//! Admission webhooks that change or refuse what fencing writes to the Node.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,14 +11,15 @@ use serde_json::json;
 use super::{beats, is_recorded, is_write, unreachable};
 use crate::support::{Cluster, Treatment, events_of, holder_of, in_memory, on_one};
 
-/// Reports again, after a restart.
+/// The node was restarted, and reports again.
 fn comes_back(cluster: &Cluster, node: &str) {
     beats(cluster, node, 0);
     let restarted = json!({"status": {"nodeInfo": {"bootID": "boot-2"}}});
     cluster.patch(&format!("/api/v1/nodes/{node}/status"), &restarted);
 }
 
-/// It tries twice, reports it once, and keeps its hold: the taint alone has already moved the pods.
+/// The command tries twice, reports it once, and keeps its hold, because the taint alone has
+/// already moved the pods.
 #[test]
 fn a_record_that_a_webhook_removes_ends_in_an_error() {
     on_one("fence-unrecorded", |cluster| {
@@ -67,7 +68,7 @@ fn a_taint_that_a_webhook_removes_ends_in_an_error() {
     });
 }
 
-/// Its fencing hold stays too: the node is still fenced. A dry run says so before.
+/// The fencing hold stays too, because the node is still fenced. A dry run reports this beforehand.
 #[test]
 fn a_taint_that_a_webhook_keeps_is_not_called_unfenced() {
     on_one("unfence-tainted", |cluster| {
@@ -101,7 +102,7 @@ fn a_taint_that_a_webhook_keeps_is_not_called_unfenced() {
     });
 }
 
-/// Somebody else's tool does so, before the command ends the hold.
+/// Another tool puts the taint back before the command ends the hold.
 #[test]
 fn a_taint_that_is_put_back_at_once_is_not_called_unfenced() {
     on_one("unfence-tainted-again", |cluster| {
@@ -131,7 +132,7 @@ fn a_taint_that_is_put_back_at_once_is_not_called_unfenced() {
     });
 }
 
-/// With the code of a changed Node, which is the same when it is read again.
+/// The webhook answers 409, as for a changed Node, but the Node has not changed.
 #[test]
 fn a_conflict_that_a_webhook_makes_up_is_a_refusal() {
     in_memory("fence-refused", |cluster| {

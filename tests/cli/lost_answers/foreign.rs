@@ -1,4 +1,4 @@
-//! Answers that come from something on the way to the server, or only in part.
+//! Answers that come from something between the client and the server, or that are cut short.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,7 +15,7 @@ fn a_release_that_was_lost_is_not_done_because_of_a_404_page() {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
         let seen = AtomicUsize::new(0);
-        // The write never arrives, and the next read meets a page of the proxy.
+        // The write never reaches the server, and the next read gets a 404 page of the proxy.
         let proxy = cluster.proxy(move |method, path| {
             let is_release = *method == Method::PATCH;
             if !path.contains("/leases") {
@@ -88,14 +88,14 @@ fn a_list_that_was_cut_short_is_an_error() {
             path.contains("kube-node-maintenance/leases?")
         });
         let through = |words: &[&str]| cluster.maint(words).kubeconfig(&proxy.kubeconfig).run();
-        // Not a Free node.
+        // The nodes are not reported as Free.
         assert_snapshot!(through(&["status"]), @"
         $ kubectl maint status
         -- stderr
         error: the answer to GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases was cut short; retry
         -- exit code 1
         ");
-        // Not one node less.
+        // No node is silently left out.
         assert_snapshot!(through(&["release", "--mine"]), @"
         $ kubectl maint release --mine
         -- stderr

@@ -1,4 +1,4 @@
-//! Overloaded servers. They are reported in time.
+//! Overloaded servers: the command reports them within its time limit.
 
 use std::slice;
 
@@ -8,7 +8,8 @@ use insta::assert_snapshot;
 use crate::support::Treatment::{Answer, Keep, Pass};
 use crate::support::{Cluster, Proxy, Running, Treatment, on_one};
 
-/// A run through a proxy, with four seconds for each answer: twelve in all.
+/// Starts a run through a proxy, with a time limit of 4 s for each answer, and so of 12 s for the
+/// command.
 fn acquire(proxy: &Proxy, cluster: &Cluster, nodes: &[String]) -> Running {
     cluster
         .maint(["acquire", "--request-timeout=4s"])
@@ -27,7 +28,7 @@ fn reads_are_throttled() {
         let proxy = cluster.proxy(|_, _| Answer(429, Some(1)));
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.name(short));
         let [one, both] = [&nodes[..1], &nodes[..]].map(|nodes| acquire(&proxy, cluster, nodes));
-        // Nothing was asked for that could hang in the air.
+        // No write was sent, so the message mentions no write that may still take effect.
         assert_snapshot!(one.ends(), @"
         $ kubectl maint acquire --request-timeout=4s worker-1
         -- stderr
@@ -47,7 +48,7 @@ fn reads_are_throttled() {
 fn writes_are_throttled() {
     on_one("busy-writes", |cluster| {
         let node = cluster.node("worker-1");
-        // Tried again after the second that the server asks for, up to the time that there is.
+        // The write is retried after the 1 s that the server asks for, until the time limit.
         let proxy = on_writes(cluster, Answer(429, Some(1)));
         assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)).ends(), @"
         $ kubectl maint acquire --request-timeout=4s worker-1
@@ -56,7 +57,8 @@ fn writes_are_throttled() {
         Error from server or proxy (TooManyRequests): the proxy says so (it asks to wait 1s)
         -- exit code 1
         ");
-        // A minute is more than there is: said at once.
+        // The server asks for 60 s, which is more than the time limit, so the command fails at
+        // once.
         let proxy = on_writes(cluster, Answer(429, Some(60)));
         assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)).ends(), @"
         $ kubectl maint acquire --request-timeout=4s worker-1
@@ -64,7 +66,7 @@ fn writes_are_throttled() {
         Error from server or proxy (TooManyRequests): the proxy says so (it asks to wait 60s)
         -- exit code 1
         ");
-        // Once is nothing to speak of.
+        // A single 429 is retried without a message.
         let proxy = cluster.proxy_for_writes(&[Answer(429, Some(1))]);
         assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)).ends(), @"
         $ kubectl maint acquire --request-timeout=4s worker-1
@@ -88,7 +90,7 @@ fn the_server_is_unavailable() {
         let all = cluster.proxy(|_, _| Answer(503, None));
         let [written, read] =
             [&writes, &all].map(|proxy| acquire(proxy, cluster, slice::from_ref(&node)));
-        // It may have taken the write all the same.
+        // The server may have stored the write nevertheless.
         assert_snapshot!(written.ends(), @"
         $ kubectl maint acquire --request-timeout=4s worker-1
         -- stderr
@@ -97,14 +99,14 @@ fn the_server_is_unavailable() {
         hint: check with `kubectl maint status worker-1`
         -- exit code 1
         ");
-        // It can't have taken what it wasn't sent.
+        // No write was sent, so the server can't have stored it.
         assert_snapshot!(read.ends(), @"
         $ kubectl maint acquire --request-timeout=4s worker-1
         -- stderr
         Error from server or proxy (ServiceUnavailable): the proxy says so
         -- exit code 1
         ");
-        // Once is nothing to speak of.
+        // A single 503 is retried without a message.
         let proxy = cluster.proxy_for_writes(&[Answer(503, None)]);
         assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)).ends(), @"
         $ kubectl maint acquire --request-timeout=4s worker-1

@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use crate::support::Treatment::{Answer, LoseAnswer, Pass};
 use crate::support::{Cluster, Proxy, Treatment, on_one};
 
-/// A proxy that treats the first requests in these ways, one after another, and forwards all others.
+/// A proxy that applies these treatments to the first requests, one each, and forwards all others.
 fn proxy_for_first(cluster: &Cluster, treatments: &[Treatment]) -> Proxy {
     let treatments = Mutex::new(Vec::from(treatments).into_iter());
     cluster.proxy(move |_, _| {
@@ -52,7 +52,7 @@ fn a_read_that_gets_no_answer_fails_in_the_end() {
             .maint(["renew", &node])
             .kubeconfig(&proxy.kubeconfig)
             .run();
-        // TLS and plain HTTP end differently.
+        // The rest of the message differs between TLS and plain HTTP.
         let expected = "Unable to connect to the server: ";
         assert!(run.stderr.starts_with(expected), "{run}");
         assert_eq!((run.code, run.stderr.lines().count()), (1, 1), "{run}");

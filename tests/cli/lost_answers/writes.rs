@@ -1,4 +1,4 @@
-//! Writes whose answer never comes: they may have landed, or may yet.
+//! Writes that get no answer: they may have taken effect, or may still do so.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use crate::support::Treatment::{Answer, Keep, LoseAnswer, Pass, Without};
 use crate::support::{Cluster, Maint, Proxy, on_both, on_one};
 
-/// A run that goes through a proxy, and waits for four seconds for every answer: twelve in all.
+/// A run through a proxy, with a time limit of 4 s for each answer, and so of 12 s for the command.
 fn through(proxy: &Proxy, cluster: &Cluster, words: &[&str]) -> Maint {
     cluster
         .maint(words)
@@ -22,7 +22,7 @@ fn an_acquisition_whose_answer_was_lost_is_one() {
         let node = cluster.node("worker-1");
         cluster.released(&node);
         let proxy = cluster.proxy_for_writes(&[LoseAnswer]);
-        // The connection is cut after the server took the write: it was a success.
+        // The connection is cut after the server stored the write, so the acquisition is a success.
         assert_snapshot!(through(&proxy, cluster, &["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1 --request-timeout=4s
         node/worker-1 acquired by alice@bastion until [time] (30m)
@@ -45,7 +45,7 @@ fn a_created_lease_whose_answer_was_lost_is_ours() {
     on_both("lost-create", |cluster| {
         let node = cluster.node("worker-1");
         let proxy = cluster.proxy_for_writes(&[LoseAnswer]);
-        // Found again by its nonce, not taken for somebody else's.
+        // The nonce identifies the Lease as the one that this command created.
         assert_snapshot!(through(&proxy, cluster, &["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1 --request-timeout=4s
         node/worker-1 acquired by alice@bastion until [time] (30m)
@@ -83,7 +83,7 @@ fn several_nodes_whose_answers_were_lost_are_held() {
     on_one("lost-several", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
         let proxy = cluster.proxy_for_writes(&[Pass, LoseAnswer]);
-        // A cut connection may take the answers of others with it, too.
+        // The cut connection may lose the answers for the other nodes as well.
         let run = through(&proxy, cluster, &["acquire"]).args(&nodes).run();
         assert_eq!(run.code, 0, "{run}");
         assert!(run.stderr.contains("all 3 nodes are locked"), "{run}");
@@ -107,7 +107,7 @@ fn of_several_nodes_the_last_line_denies_nothing_that_is_not_known() {
         let proxy = cluster.proxy(move |method, path| match path {
             _ if method == Method::GET => Pass,
             path if path.contains("worker-2") => Answer(503, None),
-            // The first is acquired, and can't be given back.
+            // The first node is acquired, and its release is refused.
             _ if met.fetch_add(1, Ordering::Relaxed) == 0 => Pass,
             _ => Answer(403, None),
         });
@@ -209,7 +209,7 @@ fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed() {
         let node = cluster.node("worker-1");
         cluster.released(&node);
         let proxy = cluster.proxy_for_writes(&[Keep; 16]);
-        // Nothing is known, and that is what it says.
+        // The outcome is unknown, and the message says so.
         assert_snapshot!(through(&proxy, cluster, &["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1 --request-timeout=4s
         -- stderr
@@ -219,7 +219,7 @@ fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed() {
         -- exit code 1
         ");
         assert_eq!(cluster.lease_of(&node)["spec"]["holderIdentity"], "");
-        // Then the write arrives.
+        // Later, the write arrives.
         assert_eq!(proxy.kept().passes(), 200);
         assert_eq!(
             cluster.lease_of(&node)["spec"]["holderIdentity"],
@@ -241,7 +241,7 @@ fn a_write_that_hangs_is_settled_by_its_repetition() {
         let node = cluster.node("worker-1");
         cluster.released(&node);
         let proxy = cluster.proxy_for_writes(&[Keep]);
-        // The very same write, sent again, gets through: of the two only one can land.
+        // The same write is sent again and succeeds. Both have the same resource version, so only one can take effect.
         assert_snapshot!(through(&proxy, cluster, &["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1 --request-timeout=4s
         node/worker-1 acquired by alice@bastion until [time] (30m)
@@ -271,7 +271,7 @@ fn a_lost_answer_is_no_licence_to_take_what_another_has_by_now() {
             .holder("bob@laptop")
             .succeeds();
         assert_eq!(kept.passes(), 409);
-        // It failed, and that is known.
+        // The write is known to have failed.
         assert_snapshot!(alice.ends(), @"
         $ kubectl maint acquire worker-1 --request-timeout=4s
         -- stderr
@@ -297,8 +297,8 @@ fn an_acquisition_that_ended_before_it_was_stored_is_no_success() {
         let maint = cluster.maint(words).args(output);
         let (alice, first) = proxy.holds_up(maint);
         let second = proxy.kept();
-        // It is stored when its eight seconds are over; its copy never is. Six seconds after it was sent it is over,
-        // with the three that contenders wait longer.
+        // The first write is stored only when its time limit of 8 s is over, and its copy never is. Its lock ended 6 s
+        // after it was sent: the duration of 3 s, and the 3 s that contenders wait longer.
         assert_eq!(first.passes(), 200);
         let stale = cluster.lease_of(&node);
         assert_eq!(second.passes(), 409);
@@ -307,7 +307,7 @@ fn an_acquisition_that_ended_before_it_was_stored_is_no_success() {
         let lease = cluster.lease_of(&node);
         let acquired = |lease: &serde_json::Value| seconds(&lease["spec"]["acquireTime"]);
         assert_ne!(acquired(&stale), acquired(&lease), "{run}");
-        // On a slow machine, the next one may have ended as well before it was known.
+        // On a slow machine, the second acquisition may also have expired before its answer came.
         assert!(
             lease["spec"]["leaseTransitions"].as_i64() >= Some(2),
             "{run}"
@@ -317,7 +317,7 @@ fn an_acquisition_that_ended_before_it_was_stored_is_no_success() {
     });
 }
 
-/// A time without its fraction.
+/// Cuts the time after its seconds.
 fn seconds(time: &serde_json::Value) -> String {
     let text = time.as_str().expect("a time");
     text.chars().take("2026-01-01T00:00:00".len()).collect()

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::{CONTEXT, HOOK, RECORD, SKIP, both, managed, opt_outs, record};
 use crate::support::{LEASES, holder_of, in_memory, on_both, on_one, on_real};
 
-/// Somebody who may write Nodes chose the context: of a cluster that the user did not name, or one whose credential plugin hangs.
+/// Anybody who may write Nodes can change the recorded context. It may lead to a cluster that the user did not name, or
+/// have a credential plugin that hangs.
 #[test]
 fn a_recorded_context_runs_its_plugin_only_for_the_recorded_cluster_and_for_a_limited_time() {
     on_real("machine-recorded-context", |cluster| {
@@ -84,7 +85,7 @@ fn of_a_record_that_was_edited_are_found_by_doctor() {
     });
 }
 
-/// A backup was restored, or the management cluster was moved.
+/// The Machine was restored from a backup, or the management cluster was moved.
 #[test]
 fn on_a_copy_of_the_machine_are_left_to_its_owner() {
     on_both("machine-copy", |cluster| {
@@ -113,7 +114,7 @@ fn on_a_copy_of_the_machine_are_left_to_its_owner() {
     });
 }
 
-/// There is one record on a Node.
+/// A Node has only one record, so the earlier Machine's opt-outs are removed first.
 #[test]
 fn on_an_earlier_machine_of_the_node_go_first() {
     on_one("machine-earlier", |cluster| {
@@ -131,10 +132,10 @@ fn on_an_earlier_machine_of_the_node_go_first() {
     });
 }
 
-/// Two Nodes name one Machine, or the management cluster has a Machine of the same name from another cluster.
+/// Two Nodes name the same Machine, or the management cluster has a Machine of the same name for another cluster.
 #[test]
 fn on_machines_of_other_nodes_are_left_by_doctor() {
-    // It would remove what other tests left on Machines.
+    // On a shared server, `doctor --fix` would remove what other tests left on Machines.
     in_memory("machine-doctor-others", |cluster| {
         let (kubeconfig, node, machine) = managed(cluster);
         let maint = |arguments: &[&str]| cluster.maint(arguments).kubeconfig(&kubeconfig).run();
@@ -148,7 +149,7 @@ fn on_machines_of_other_nodes_are_left_by_doctor() {
         let run = maint(&["doctor", "--fix", CONTEXT]);
         assert!(!run.to_string().contains("removed the opt-outs"), "{run}");
         assert_eq!(opt_outs(cluster, &machine), both());
-        // The lock has ended here, but the Machine is another instance.
+        // The lock has ended, but this Machine is another instance.
         let spec = json!({"spec": {"providerID": "cloud://1"}});
         cluster.patch(&machine, &spec);
         let change = json!({
@@ -185,7 +186,7 @@ fn that_somebody_removed_are_missed_by_doctor_and_set_again_by_the_hold() {
     });
 }
 
-/// A Node was created from a copy of another one, or somebody who may write Nodes did it.
+/// A Node was created from a copy of another one, or somebody who may write Nodes copied the record.
 #[test]
 fn a_copied_record_removes_nothing_of_another_nodes_hold() {
     on_one("machine-copied-record", |cluster| {
@@ -245,7 +246,7 @@ fn a_context_that_leads_elsewhere_is_not_believed() {
         });
         assert_eq!(opt_outs(cluster, &machine), both());
         assert_ne!(record(cluster, &node), Value::Null);
-        // The Machine was deleted, so nothing is left.
+        // The Machine was deleted, so nothing is left to remove.
         cluster.delete(&machine);
         let kubeconfig = cluster.with_contexts(&[("mgmt", cluster.admin())]);
         let run = cluster

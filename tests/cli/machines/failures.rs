@@ -1,4 +1,4 @@
-//! What a command does if the Machine or its cluster refuses or does not answer.
+//! What a command does if the Machine's API server refuses or does not answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::{CONTEXT, both, managed, opt_outs, record};
 use crate::support::{Cluster, Treatment, holder_of, in_memory, on_both, on_one};
 
-/// A kubeconfig whose context `mgmt` leads to a proxy, which treats writes to Machines like this.
+/// Returns a kubeconfig whose context `mgmt` leads to a proxy that treats writes to Machines like
+/// this.
 fn treated(cluster: &Cluster, treatment: Treatment) -> (crate::support::Proxy, std::path::PathBuf) {
     let proxy = cluster.proxy(move |method, path| {
         match *method == Method::PATCH && path.contains("/machines/") {
@@ -76,7 +77,7 @@ fn a_write_without_an_answer_is_not_said_to_have_failed() {
         );
         let said = "; the write may still take effect, and is undone when the lock ends\n";
         assert!(run.stderr.contains(said), "{run}");
-        // It did take effect, and the record is there.
+        // The write took effect, and the record exists.
         assert_eq!(opt_outs(cluster, &machine), both());
         assert_eq!(record(cluster, &node)["context"], "mgmt");
         let (_passing, kubeconfig) = treated(cluster, Treatment::Pass);

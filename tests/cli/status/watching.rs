@@ -1,4 +1,4 @@
-//! `status -w`: what changes, as it does.
+//! `status -w`: it prints changes as they happen.
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -9,10 +9,10 @@ use crate::support::Treatment::{Answer, Refuse};
 use crate::support::schema::check_value;
 use crate::support::{Cluster, Maint, ago, in_memory, on_both, on_one};
 
-/// A status that goes on, read line by line.
+/// A running `status -w`, read line by line.
 struct Watch {
     child: Child,
-    /// `None`: nobody reads it any more.
+    /// `None` if stdout was closed.
     lines: Option<Lines<BufReader<ChildStdout>>>,
     prefix: String,
 }
@@ -48,7 +48,7 @@ impl Watch {
         self.remarks(1).remove(0)
     }
 
-    /// The first lines there.
+    /// The first `count` lines on stderr.
     fn remarks(&mut self, count: usize) -> Vec<String> {
         let stderr = self.child.stderr.take().expect("a pipe");
         let lines = BufReader::new(stderr).lines().take(count);
@@ -61,7 +61,7 @@ impl Watch {
         self.lines = None;
     }
 
-    /// The words of the next row, single-spaced, less its ages.
+    /// The cells of the next row, joined by single spaces, without ages.
     fn row(&mut self) -> String {
         let line = self.line();
         let cells: Vec<&str> = line.split("   ").map(str::trim).collect();
@@ -73,7 +73,7 @@ impl Watch {
         format!("{node} {state} {holder} {reason} {status}")
     }
 
-    /// Ctrl-C; returns the exit code.
+    /// Sends Ctrl-C and returns the exit code.
     fn interrupt(mut self) -> Option<i32> {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-INT", &pid]).status();
@@ -123,7 +123,7 @@ fn a_watch_shows_what_changes_by_writes_and_by_time() {
         );
         cluster.delete(&path);
         while !watch.row().ends_with("Gone") {
-            // The Lease may be collected before the news of its Node is there.
+            // The Lease may be deleted before the watch reports the deletion of its Node.
         }
         assert_eq!(watch.interrupt(), Some(130));
     });

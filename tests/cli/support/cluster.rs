@@ -1,4 +1,4 @@
-//! A cluster as a test sees it, whichever server is behind it.
+//! The cluster of a test: the same interface for an in-memory server and a real one.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -30,7 +30,7 @@ pub(super) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         .expect("a runtime")
 });
 
-/// A cluster with names of the test's own.
+/// A cluster in which the names of a test's objects begin with that test's prefix.
 pub(crate) struct Cluster {
     pub(super) client: Client,
     pub(super) kubeconfig: PathBuf,
@@ -40,8 +40,8 @@ pub(crate) struct Cluster {
     directory: TempDir,
 }
 
-/// Runs a test on an in-memory API server and on a real one. Names that the test makes begin with
-/// `prefix`, which no other test of this binary uses; runs are shown without it.
+/// Runs a test on an in-memory API server and on a real one. Names that the test creates begin with `prefix`, which no
+/// other test of this binary uses. Output is shown without it.
 pub(crate) fn on_both(prefix: &str, test: impl Fn(&Cluster)) {
     insta::allow_duplicates! {
         test(&Cluster::in_memory(prefix));
@@ -49,22 +49,22 @@ pub(crate) fn on_both(prefix: &str, test: impl Fn(&Cluster)) {
     }
 }
 
-/// Runs a test on an in-memory API server, and on a real one too if [`ALL_ON_REAL`] is set. For what both servers answer
-/// alike: each command has some tests that run [on both](on_both).
+/// Runs a test on an in-memory API server, and also on a real one if [`ALL_ON_REAL`] is set. Use it for behavior that
+/// is the same on both servers: each command has some tests that run [on both](on_both).
 pub(crate) fn on_one(prefix: &str, test: impl Fn(&Cluster)) {
     match std::env::var_os(ALL_ON_REAL) {
         Some(_) => on_both(prefix, test),
-        // In both cases, a test may call this in a loop.
+        // In both cases, a test may call this function in a loop.
         None => insta::allow_duplicates! { in_memory(prefix, test) },
     }
 }
 
-/// Runs a test on an in-memory API server of its own, if it would disturb others on a shared one.
+/// Runs a test on its own in-memory API server, if it would disturb other tests on a shared one.
 pub(crate) fn in_memory(prefix: &str, test: impl Fn(&Cluster)) {
     test(&Cluster::in_memory(prefix));
 }
 
-/// Runs a test on a real API server, if the in-memory one lacks the feature.
+/// Runs a test on a real API server, because the in-memory one lacks a feature that the test needs.
 pub(crate) fn on_real(prefix: &str, test: impl Fn(&Cluster)) {
     if control_plane::is_left_out() {
         return;
@@ -91,7 +91,7 @@ impl Cluster {
         cluster
     }
 
-    /// An address that nothing listens on, for runs that should end before they send a request.
+    /// A cluster at an address that nothing listens on, for commands that must fail before they send a request.
     pub(crate) fn nowhere() -> Self {
         let directory = directory();
         let kubeconfig = directory.path().join("kubeconfig");
@@ -104,7 +104,7 @@ impl Cluster {
         Self::of_plane(prefix, control_plane::shared())
     }
 
-    /// A real cluster of the test's choice.
+    /// A cluster on this control plane.
     pub(crate) fn of_plane(prefix: &str, plane: &'static ControlPlane) -> Self {
         let kubeconfig = plane.admin_kubeconfig().to_owned();
         let cluster = Self::new(prefix, kubeconfig, directory(), Some(plane), None);
@@ -138,47 +138,48 @@ impl Cluster {
         }
     }
 
-    /// The control plane behind it.
+    /// The control plane of the real server.
     ///
     /// # Panics
-    /// On the in-memory server, which has none.
+    ///
+    /// On the in-memory server, which has no control plane.
     pub(crate) fn plane(&self) -> &'static ControlPlane {
         self.real.expect("it is the real server")
     }
 
-    /// A directory that goes with the test.
+    /// A temporary directory, deleted at the end of the test.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// A name of this test's own.
+    /// A name with this test's prefix.
     pub(crate) fn name(&self, short: &str) -> String {
         format!("{}{short}", self.prefix)
     }
 
-    /// A run of the plugin as alice, whose words name this test's objects by their short names.
+    /// A run of the plugin as alice. Its output shows this test's objects by their short names.
     pub(crate) fn maint<S: AsRef<str>>(&self, arguments: impl IntoIterator<Item = S>) -> Maint {
         Maint::new(&self.kubeconfig, self.directory.path(), &self.prefix).args(arguments)
     }
 
-    /// Alice's locks through the library, as an application has them.
+    /// Locks of alice, acquired through the library as an application does it.
     pub(crate) fn locks(&self, repository: Repository) -> Maintenance {
         let builder = Maintenance::builder(self.client.clone(), "alice@bastion");
         let locks = builder.repository(repository).build();
         locks.expect("an identity")
     }
 
-    /// Runs what uses the library to its end.
+    /// Runs a future of the library to completion.
     pub(crate) fn wait_for<T>(&self, future: impl Future<Output = T>) -> T {
         RUNTIME.block_on(future)
     }
 
-    /// Makes a ready node and returns its name.
+    /// Creates a Ready node and returns its name.
     pub(crate) fn node(&self, short: &str) -> String {
         self.node_with(short, &json!({}), &json!({}))
     }
 
-    /// Makes a node with labels and spec, ready, and returns its name.
+    /// Creates a Ready node with these labels and this spec, and returns its name.
     pub(crate) fn node_with(&self, short: &str, labels: &Value, spec: &Value) -> String {
         let name = self.name(short);
         let now = now();
@@ -202,7 +203,7 @@ impl Cluster {
         name
     }
 
-    /// Makes a Lease for `node` as its last holder left it, who released it.
+    /// Creates a Lease for `node` whose lock was released.
     pub(crate) fn released(&self, node: &str) {
         self.lease(
             node,
@@ -210,12 +211,12 @@ impl Cluster {
         );
     }
 
-    /// Makes a Lease for `node` with `spec`.
+    /// Creates a Lease for `node` with `spec`.
     pub(crate) fn lease(&self, node: &str, spec: &Value) {
         self.lease_with(node, &json!({}), spec);
     }
 
-    /// The same, with annotations.
+    /// Creates a Lease for `node` with annotations and `spec`.
     pub(crate) fn lease_with(&self, node: &str, annotations: &Value, spec: &Value) {
         self.create(
             LEASES,
@@ -228,7 +229,7 @@ impl Cluster {
         );
     }
 
-    /// Makes the namespace of the Leases where it is missing. Every cluster of a test begins with it.
+    /// Creates the namespace of the Leases if it is missing. Every test's cluster starts with it.
     fn namespace(&self) {
         let namespace = json!({
             "apiVersion": "v1",
@@ -258,12 +259,12 @@ impl Cluster {
         self.send("GET", path, None)
     }
 
-    /// The object of this path, if it exists.
+    /// The object at this path, if it exists.
     #[track_caller]
     pub(crate) fn find(&self, path: &str) -> Option<Value> {
         match self.try_send("GET", path, None) {
             Ok(object) => Some(object),
-            // A path that the server does not know has no such details.
+            // The 404 for a path that the server does not know has no such details.
             Err(kube::Error::Api(status))
                 if status.is_not_found() && { status.details.as_ref() }
                     .is_some_and(|it| path.ends_with(&it.name)) =>
@@ -317,7 +318,7 @@ impl Cluster {
     }
 }
 
-/// The present, less `seconds`, as it stands in a Lease.
+/// The current time minus `seconds`, in the format of a Lease.
 pub(crate) fn ago(seconds: i64) -> String {
     let time = chrono::Utc::now() - chrono::TimeDelta::seconds(seconds);
     time.to_rfc3339_opts(chrono::SecondsFormat::Micros, true)

@@ -31,7 +31,8 @@ impl Cluster {
         self.create_machine("cluster.x-k8s.io/v1beta2", CLUSTER_API, &name, node)
     }
 
-    /// Gives `node` another Machine of Cluster API, as if it had been provisioned again, and returns the path of it.
+    /// Gives `node` another Machine of Cluster API, as if it had been provisioned again, and returns the path of that
+    /// Machine.
     pub(crate) fn later_machine(&self, node: &str) -> String {
         let name = format!("{node}-later");
         let metadata = json!({"metadata": {"annotations": {"cluster.x-k8s.io/machine": name}}});
@@ -39,7 +40,8 @@ impl Cluster {
         self.create_machine("cluster.x-k8s.io/v1beta2", CLUSTER_API, &name, node)
     }
 
-    /// Gives `node` a Machine of OpenShift, which another operator protects with a hook. Returns the path of the Machine.
+    /// Gives `node` a Machine of OpenShift, which another operator protects with a hook. Returns the path of the
+    /// Machine.
     pub(crate) fn openshift_machine(&self, node: &str) -> String {
         self.install_machines();
         let name = format!("{node}-machine");
@@ -68,7 +70,7 @@ impl Cluster {
         format!("{path}/{name}")
     }
 
-    /// Creates the namespace of medik8s' Leases, if another test has not.
+    /// Creates the namespace of medik8s' Leases, if no other test has created it.
     pub(crate) fn install_medik8s(&self) {
         let namespace = json!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "medik8s-leases"},
@@ -81,7 +83,7 @@ impl Cluster {
         }
     }
 
-    /// A kubeconfig for this cluster, with more contexts: those that other kubeconfigs use.
+    /// A kubeconfig for this cluster with more contexts. Each is the current context of another kubeconfig.
     pub(crate) fn with_contexts(&self, contexts: &[(&str, &Path)]) -> PathBuf {
         let read = |path: &Path| Kubeconfig::read_from(path).expect("a kubeconfig");
         let mut all = read(&self.kubeconfig);
@@ -118,7 +120,8 @@ impl Cluster {
         path
     }
 
-    /// `kubeconfig` with one more context, `name`: for the same cluster, but its credential plugin is this shell script.
+    /// `kubeconfig` with one more context, `name`. It leads to the same cluster, but its credential plugin is this
+    /// shell script.
     pub(crate) fn with_plugin(&self, kubeconfig: &Path, name: &str, script: &str) -> PathBuf {
         let mut all = json!(Kubeconfig::read_from(kubeconfig).expect("a kubeconfig"));
         let cluster = all["contexts"][0]["context"]["cluster"].clone();
@@ -150,7 +153,7 @@ impl Cluster {
         &self.kubeconfig
     }
 
-    /// Makes the kinds of Machines known to the real server.
+    /// Makes the Machine resources known to the real server.
     fn install_machines(&self) {
         static INSTALLED: Once = Once::new();
         if self.real.is_some() {
@@ -216,7 +219,7 @@ impl Cluster {
     }
 }
 
-/// The same without fields that are null, which kubectl's format does not have.
+/// `value` without fields that are null, which kubectl's format does not have.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

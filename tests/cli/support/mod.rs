@@ -1,4 +1,4 @@
-//! Clusters, and the plugin's runs against them.
+//! Clusters, and runs of the plugin against them.
 
 mod cluster;
 #[path = "../../support/inherited.rs"]

@@ -1,4 +1,4 @@
-//! A way to a cluster whose credentials come from a plugin.
+//! A credential plugin, and a proxy to a cluster that uses its credentials.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -9,8 +9,9 @@ use serde_json::json;
 
 use super::{Cluster, Maint, Proxy, Treatment};
 
-/// Counts its runs, and those that answered or hang. Each answer is good for one request. After the given number of
-/// answers, it hangs with a process of its own, which no usual signal ends. That process reports if nobody has ended it.
+/// Counts its runs, and those that have answered or hang. Each answer is valid for one request. After the given number
+/// of answers, it hangs with a child process that ignores the usual signals. If nothing kills that process, it writes
+/// the file `outlived`.
 const SCRIPT: &str = r#"#!/bin/sh
 directory=${0%/*}
 echo run >>"$directory/runs"
@@ -23,10 +24,10 @@ cat "$directory/answer"
 echo answered >>"$directory/decided"
 "#;
 
-/// How long a run that began is waited for. One that was killed never decides.
+/// How long the test waits until a run answers or hangs. A run that was killed does neither.
 const LONGEST_RUN: Duration = Duration::from_secs(5);
 
-/// A credential plugin, called `login`, and a way to a cluster that asks for its credentials.
+/// A credential plugin called `login`, and a proxy to a cluster that asks for its credentials.
 pub(crate) struct Plugin {
     directory: PathBuf,
     _proxy: Proxy,
@@ -37,7 +38,7 @@ impl Cluster {
     pub(crate) fn plugin(&self, answers: u32) -> Plugin {
         let authority = Authority::new("proxy").expect("an authority");
         let identity = authority.server(&["127.0.0.1"]).expect("a certificate");
-        // The proxy brings whole answers, and a watch has none.
+        // Watches are kept, because the proxy forwards only complete answers, and a watch never completes.
         let proxy = self.proxy_as(Some(&identity), |_, path| match path.contains("watch") {
             true => Treatment::Keep,
             false => Treatment::Pass,
@@ -85,7 +86,7 @@ impl Plugin {
     /// More answers than any run asks for.
     pub(crate) const NEVER_HANGS: u32 = 1_000_000;
 
-    /// The same run, by credentials of the plugin.
+    /// Lets this run get its credentials from the plugin.
     pub(crate) fn of(&self, maint: Maint) -> Maint {
         let path = format!("{}:/usr/bin:/bin", self.directory.display());
         maint
@@ -93,7 +94,7 @@ impl Plugin {
             .env("PATH", path)
     }
 
-    /// It runs this script before each answer, and never hangs by itself. It has to have a terminal for that.
+    /// Runs this script before each answer, and never hangs by itself. The plugin is allowed to run only at a terminal.
     pub(crate) fn asks(&self, script: &str) {
         self.write(
             "login",
@@ -104,10 +105,10 @@ impl Plugin {
         self.write("kubeconfig", &text.replace("IfAvailable", "Always"));
     }
 
-    /// From now on it hangs after so many answers, those that it has given included. Runs that began before are over
-    /// then, since several requests share the answer of one run.
+    /// From now on, the plugin hangs after so many answers, including those it has already given. Waits for runs that
+    /// began earlier, because several requests share the answer of one run.
     pub(crate) fn answers(&self, count: u32) {
-        // A run must never read half of it.
+        // A rename, because a run must never read a half-written file.
         self.write("answers.new", &count.to_string());
         let path = |name: &str| self.directory.join(name);
         std::fs::rename(path("answers.new"), path("answers")).expect("the same directory");
@@ -119,8 +120,8 @@ impl Plugin {
         }
     }
 
-    /// Whether something of it was not ended, to be asked after the run: that is over only when nobody has its stderr
-    /// any more, which the plugin shares.
+    /// Whether a process of the plugin was not killed. Call this after the run of `maint` has ended: that run ends only
+    /// when no process has its stderr open, and the plugin shares it.
     pub(crate) fn has_outlived(&self) -> bool {
         self.directory.join("outlived").exists()
     }

@@ -1,5 +1,5 @@
-//! A proxy between the plugin and an API server, which loses, keeps and answers requests as a test
-//! says: in plain HTTP before the in-memory server, under TLS before the real one.
+//! A proxy between the plugin and an API server. It loses, keeps and answers requests as a test tells it to. It uses
+//! plain HTTP in front of the in-memory server, and TLS in front of the real one.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -39,48 +39,45 @@ use super::tls::server_config;
 /// How long a test waits for a request.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What becomes of a request.
+/// What the proxy does with a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Treatment {
-    /// It goes to the server, and the answer comes back.
+    /// Forwards it, and returns the answer.
     Pass,
-    /// It goes to the server; when that has answered, the connection is cut.
+    /// Forwards it. After the server has answered, cuts the connection.
     LoseAnswer,
-    /// It goes to the server, whose clock is ahead by so many seconds when the answer comes back.
+    /// Forwards it. The answer's server time is ahead by so many seconds.
     Ahead(i64),
-    /// It goes to the server, and only the beginning of the answer comes back: as much as looks like whole
-    /// elements of a list.
+    /// Forwards it, and returns only the beginning of the answer: up to the end of an element of a list.
     CutAnswer,
-    /// It goes to the server without this field of its body, a JSON pointer: like that, an admission webhook may
-    /// change it.
+    /// Forwards it without this field of its body, a JSON pointer. An admission webhook may change a request like this.
     Without(&'static str),
-    /// It goes to the server as a request of this API user, who is in system:masters: like that, `kubectl proxy` adds
-    /// credentials.
+    /// Forwards it as a request of this API user, who is in system:masters. `kubectl proxy` adds credentials like this.
     As(&'static str),
-    /// It goes to the server with this field in its body, a JSON pointer, and the field's value.
+    /// Forwards it with this field in its body, a JSON pointer, and the field's value.
     With(&'static str, &'static str),
-    /// It goes to the server. The last byte of the answer waits until the test lets it go.
+    /// Forwards it. The last byte of the answer waits until the test lets it pass.
     KeepEnd,
-    /// It waits until the test lets it go, also when nobody waits for the answer any more.
+    /// Keeps it until the test lets it pass, even if the client no longer waits for the answer.
     Keep,
-    /// The server never sees it; this is the answer: a status code, and a `Retry-After` in seconds.
+    /// Does not forward it. Answers with this status code, and a `Retry-After` in seconds.
     Answer(u16, Option<u32>),
-    /// The server never sees it; the answer is a refusal with this code and message.
+    /// Does not forward it. Answers with a refusal with this code and message.
     Refuse(u16, &'static str),
-    /// The server never sees it; something on the way answers with this status code, in plain text.
+    /// Does not forward it. Answers with this status code in plain text, as a server in between does.
     Foreign(u16),
-    /// The server never sees it; the answer is a page at which somebody should log in, with status 200.
+    /// Does not forward it. Answers with a login page and status 200.
     Page,
 }
 
-/// What the proxy's own answers say.
+/// The text of the proxy's own answers.
 const SAID: &str = "the proxy says so";
 
 type Answer = UnsyncBoxBody<Bytes, kube::Error>;
 
 type Plan = Arc<dyn Fn(&Method, &str) -> Treatment + Send + Sync>;
 
-/// An open proxy. Closes when it is dropped.
+/// A running proxy. It stops when it is dropped.
 pub(crate) struct Proxy {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) address: SocketAddr,
@@ -88,7 +85,7 @@ pub(crate) struct Proxy {
     accepting: JoinHandle<Infallible>,
 }
 
-/// A request that waits at the proxy. It is never forwarded if this is dropped.
+/// A request that the proxy keeps. If this is dropped, the request is never forwarded.
 pub(crate) struct Kept {
     go: oneshot::Sender<()>,
     answered: oneshot::Receiver<u16>,
@@ -114,7 +111,7 @@ impl Cluster {
         self.proxy_as(certificate.as_ref(), plan)
     }
 
-    /// The same, under TLS with this certificate or in plain HTTP.
+    /// A proxy in front of this cluster, with TLS and this certificate, or in plain HTTP.
     pub(crate) fn proxy_as(
         &self,
         certificate: Option<&Identity>,
@@ -124,7 +121,7 @@ impl Cluster {
             .block_on(TcpListener::bind("127.0.0.1:0"))
             .expect("a free port");
         let address = listener.local_addr().expect("it is bound");
-        // Ports are used again.
+        // Ports may be reused, so a number identifies the proxy.
         static PROXIES: AtomicUsize = AtomicUsize::new(0);
         let number = PROXIES.fetch_add(1, Ordering::Relaxed);
         let kubeconfig = self.directory().join(format!("proxy-{number}.kubeconfig"));
@@ -150,8 +147,8 @@ impl Cluster {
         }
     }
 
-    /// A proxy that treats like this what `is_meant` picks by method and path, and passes on
-    /// everything else.
+    /// A proxy that applies `treatment` to the requests that `is_meant` selects by method and path, and forwards all
+    /// others.
     pub(crate) fn proxy_for(
         &self,
         treatment: Treatment,
@@ -163,8 +160,7 @@ impl Cluster {
         })
     }
 
-    /// A proxy that treats the writes that come, one after another, like this, and passes on
-    /// everything else.
+    /// A proxy that applies these treatments to the first writes, one each, and forwards all other requests.
     pub(crate) fn proxy_for_writes(&self, treatments: &[Treatment]) -> Proxy {
         let treatments = Mutex::new(Vec::from(treatments).into_iter());
         self.proxy(move |method, _| {
@@ -178,14 +174,15 @@ impl Cluster {
 }
 
 impl Proxy {
-    /// Starts `maint` through it, up to the first request that it keeps.
+    /// Starts `maint` through the proxy, and waits for the first request that the proxy keeps.
     #[track_caller]
     pub(crate) fn holds_up(&self, maint: Maint) -> (Running, Kept) {
         let run = maint.kubeconfig(&self.kubeconfig).start();
         (run, self.kept())
     }
 
-    /// Starts `maint` through it, and kills it at the first request that it keeps, which can still arrive.
+    /// Starts `maint` through the proxy, and kills it at the first request that the proxy keeps. That request can still
+    /// be forwarded.
     #[track_caller]
     pub(crate) fn kills(&self, maint: Maint) -> Kept {
         let (run, kept) = self.holds_up(maint);
@@ -194,7 +191,7 @@ impl Proxy {
         kept
     }
 
-    /// Waits for the next request that is kept.
+    /// Waits for the next request that the proxy keeps.
     #[track_caller]
     pub(crate) fn kept(&self) -> Kept {
         self.kept.recv_timeout(LIMIT).expect("a request is kept")
@@ -208,7 +205,7 @@ impl Drop for Proxy {
 }
 
 impl Kept {
-    /// Lets it go on to the server, and returns the status code of the answer.
+    /// Forwards the request to the server, and returns the status code of the answer.
     #[track_caller]
     pub(crate) fn passes(self) -> u16 {
         self.go.send(()).expect("it waits");
@@ -239,7 +236,7 @@ async fn accept(
     handler: RequestHandler,
 ) -> Infallible {
     loop {
-        // A client that is gone before it was accepted is no concern of the others.
+        // A client that disconnects before it is accepted must not stop the proxy.
         let Ok((stream, _)) = listener.accept().await else {
             continue;
         };
@@ -257,7 +254,7 @@ async fn accept(
     }
 }
 
-/// Serves a connection until its client leaves or a request has it cut.
+/// Serves a connection until its client leaves, or until a treatment cuts it.
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     handler: RequestHandler,
@@ -269,7 +266,7 @@ async fn serve(
     });
     let server = auto::Builder::new(TokioExecutor::new());
     tokio::select! {
-        // How a connection ends is the client's business.
+        // Errors of the connection are the client's problem.
         _ = server.serve_connection(TokioIo::new(stream), service) => {}
         () = cut.notified() => {}
     }
@@ -331,9 +328,9 @@ impl RequestHandler {
             Treatment::Keep => {
                 let (go, gone) = oneshot::channel();
                 let (answering, answered) = oneshot::channel();
-                // A test that is over needs nothing kept.
+                // If the test has ended, the receiver is gone, and this request is not needed.
                 let _ = self.kept.send(Kept { go, answered });
-                // Apart from the connection: the request continues even if the client disconnects.
+                // In a task of its own: the request continues even if the client disconnects.
                 let client = self.client.clone();
                 let forwarded = tokio::spawn(async move {
                     if gone.await.is_err() {
@@ -375,12 +372,12 @@ async fn forward(client: Client, request: Request<Body>) -> Response<Answer> {
             back = back.header(name, value);
         }
     }
-    // As it comes: a watch has no end.
+    // The body is streamed, because a watch has no end.
     back.body(body.boxed_unsync())
         .expect("an answer that came in")
 }
 
-/// The answer up to the last comma between two objects, or to where its last object ends.
+/// The beginning of the answer, up to the last comma between two objects or to the end of the last object.
 async fn cut_short(answer: Response<Answer>) -> Response<Answer> {
     let (parts, body) = answer.into_parts();
     let body = body.collect().await.expect("an answer").to_bytes();
@@ -389,13 +386,13 @@ async fn cut_short(answer: Response<Answer>) -> Response<Answer> {
         windows.rposition(|window| window == wanted)
     };
     let between_objects = last(b"},{").or_else(|| last(b"}]"));
-    // In protobuf, the length of the list comes first, so it is cut short anywhere.
+    // Protobuf has the length of the list first, so any cut is noticed.
     let end = between_objects.map_or(body.len() / 2, |end| end + 1);
     let begun = Full::new(body.slice(..end));
     Response::from_parts(parts, begun.map_err(|never| match never {}).boxed_unsync())
 }
 
-/// The answer, whose last byte follows only after `gone`.
+/// The answer. Its last byte follows only after `gone`.
 async fn end_later(answer: Response<Answer>, gone: oneshot::Receiver<()>) -> Response<Answer> {
     let (parts, body) = answer.into_parts();
     let mut begun = body.collect().await.expect("an answer").to_bytes();
@@ -429,8 +426,7 @@ fn login_page() -> Response<Answer> {
         .expect("an answer")
 }
 
-/// What a server says by itself: a refusal in a `Status`, and in plain text that it has too much to do, or
-/// is ill.
+/// An answer of a server: a refusal as a `Status`, and overload or an internal error as plain text.
 fn answer(code: u16, retry_after: Option<u32>, message: &str) -> Response<Answer> {
     let status = StatusCode::from_u16(code).expect("a status code of the test");
     if status == StatusCode::TOO_MANY_REQUESTS || !status.is_client_error() {

@@ -1,17 +1,17 @@
-//! What tests look at besides the words of a run.
+//! Queries of the cluster and of a run's requests.
 
 use serde_json::Value;
 
 use super::{Cluster, Run};
 
-/// Who holds `node`; `None` also if it has no Lease.
+/// The holder of `node`. `None` if the lock is free or has no Lease.
 pub(crate) fn holder_of(cluster: &Cluster, node: &str) -> Option<String> {
     let lease = cluster.find(&format!("{}/{node}", super::LEASES))?;
     let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
     (!holder.is_empty()).then(|| holder.to_owned())
 }
 
-/// The Events that the plugin left on `node`, a line each, the oldest first.
+/// The Events that the plugin created on `node`, one per line, the oldest first.
 pub(crate) fn events_of(cluster: &Cluster, node: &str) -> String {
     let uid = &cluster.get(&format!("/api/v1/nodes/{node}"))["metadata"]["uid"];
     let list = cluster.get("/apis/events.k8s.io/v1/namespaces/default/events");
@@ -33,10 +33,10 @@ pub(crate) fn events_of(cluster: &Cluster, node: &str) -> String {
     super::run::same_every_time(&lines.join("\n"), "")
 }
 
-/// The methods of the requests that a run with `-v6` sent, those that read first; without watches. A controller may
-/// change a new Node meanwhile, so a write that lost against it does not count, nor what is read again before the next
-/// one: the Node, and the Lease right after it. After an answer that took more than two seconds, the time is too
-/// uncertain for a write: that Leases are read again does not count.
+/// The methods of the requests of a run with `-v6`, sorted, without watches. A controller may change a new Node during
+/// the run, so these are left out: a write to the Node that got a conflict, and the reads before the next write, of the
+/// Node and of the Lease right after it. Repeated reads of Leases are left out after an answer that took more than two
+/// seconds: the server time is then too uncertain for a write.
 pub(crate) fn requests(run: &Run) -> Vec<&str> {
     let of_node = |line: &str| line.contains("/api/v1/nodes/");
     let reads_leases = |line: &str| {
@@ -74,7 +74,7 @@ pub(crate) fn requests(run: &Run) -> Vec<&str> {
     methods
 }
 
-/// How many requests of a run with `-v6` list whole Nodes instead of rows.
+/// How many requests of a run with `-v6` list whole Nodes instead of table rows.
 pub(crate) fn lists_of_whole_nodes(run: &Run) -> usize {
     let is_whole =
         |line: &&str| line.contains("/api/v1/nodes?") && !line.contains("includeObject=");

@@ -1,4 +1,4 @@
-//! One run of the plugin, in an environment of nothing.
+//! A run of the plugin in an otherwise empty environment.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -29,18 +29,18 @@ pub(crate) struct Maint {
     stderr: OutputPipe,
 }
 
-/// Who is at the other end of a pipe.
+/// The other end of a pipe.
 #[derive(Clone, Copy)]
 enum OutputPipe {
     Open,
-    /// Went away before anything was written.
+    /// It was closed before anything was written.
     Closed,
 }
 
-/// A run at work.
+/// A run in progress.
 pub(crate) struct Running {
     child: Child,
-    /// Where lines of it were read already.
+    /// Set if the test has read lines of it.
     stdout: Option<BufReader<ChildStdout>>,
     writer: JoinHandle<()>,
     stderr: StderrLines,
@@ -48,8 +48,8 @@ pub(crate) struct Running {
     prefix: String,
 }
 
-/// What a run left behind. Printed, it is stdout, stderr and exit code together, with what differs
-/// from run to run made equal.
+/// The result of a run. Its text has stdout, stderr and the exit code, and values that differ between runs are
+/// replaced.
 pub(crate) struct Run {
     words: Vec<String>,
     prefix: String,
@@ -58,7 +58,7 @@ pub(crate) struct Run {
     pub(crate) code: i32,
 }
 
-/// What was heard of a run so far.
+/// The stderr of a run so far.
 struct StderrLines {
     lines: Receiver<String>,
     heard: String,
@@ -66,7 +66,7 @@ struct StderrLines {
 }
 
 impl StderrLines {
-    /// Reads in a thread of its own, so that nobody who speaks is kept waiting.
+    /// Reads in its own thread, so that a run that writes is never blocked.
     fn from(stderr: Option<ChildStderr>) -> Self {
         let (sender, lines) = channel();
         if let Some(stderr) = stderr {
@@ -98,8 +98,8 @@ impl StderrLines {
 }
 
 impl Maint {
-    /// `kubectl-maint` as alice, in UTC, with this kubeconfig and home. What it runs finds it again
-    /// in `$PLUGIN`.
+    /// `kubectl-maint` as alice, in UTC, with this kubeconfig and home directory. The variable `$PLUGIN` contains its
+    /// path.
     pub(super) fn new(kubeconfig: &Path, home: &Path, prefix: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"));
         command
@@ -134,7 +134,7 @@ impl Maint {
         self
     }
 
-    /// As another holder.
+    /// Runs as another holder.
     pub(crate) fn holder(self, holder: &str) -> Self {
         self.env("KUBECTL_MAINT_HOLDER", holder)
     }
@@ -144,7 +144,7 @@ impl Maint {
         self
     }
 
-    /// With another kubeconfig, as of another user or through a proxy.
+    /// Uses another kubeconfig, for example of another user or of a proxy.
     pub(crate) fn kubeconfig(self, path: impl AsRef<OsStr>) -> Self {
         self.env("KUBECONFIG", path)
     }
@@ -159,19 +159,19 @@ impl Maint {
         self
     }
 
-    /// With a stdout that nobody reads any more.
+    /// Closes the other end of stdout.
     pub(crate) fn unread_stdout(mut self) -> Self {
         self.stdout = OutputPipe::Closed;
         self
     }
 
-    /// With a stderr that nobody reads any more.
+    /// Closes the other end of stderr.
     pub(crate) fn unread_stderr(mut self) -> Self {
         self.stderr = OutputPipe::Closed;
         self
     }
 
-    /// With `signals` ignored from the start, as hang-ups are under `nohup`.
+    /// Starts with `signals` ignored, as `nohup` ignores SIGHUP.
     pub(crate) fn ignoring(mut self, signals: &str) -> Self {
         let script = format!(r#"trap "" {signals}; exec "$0" "$@""#);
         let mut shell = Command::new("/bin/sh");
@@ -189,7 +189,7 @@ impl Maint {
         self
     }
 
-    /// The command as it would be run, for tests that watch it at work.
+    /// The command that would be run, for tests that start it themselves.
     pub(crate) fn command(self) -> Command {
         self.command
     }
@@ -198,7 +198,7 @@ impl Maint {
         self.start().ends()
     }
 
-    /// Starts it, for tests that act while it works.
+    /// Starts it, for tests that act while it runs.
     pub(crate) fn start(mut self) -> Running {
         inherited::catch_what_is_ignored();
         let mut child = self
@@ -212,7 +212,7 @@ impl Maint {
         let stderr = StderrLines::from(child.stderr.take());
         let text = std::mem::take(&mut self.stdin);
         let writer = std::thread::spawn(move || {
-            // The plugin may well not read it.
+            // The plugin may end without reading this.
             let _ = stdin.write_all(&text);
         });
         Running {
@@ -225,7 +225,7 @@ impl Maint {
         }
     }
 
-    /// Starts it, and comes back when it has said `text` on stderr.
+    /// Starts it, and waits until it has printed `text` on stderr.
     #[track_caller]
     pub(crate) fn until_it_says(self, text: &str) -> Running {
         let mut run = self.start();
@@ -255,7 +255,7 @@ impl OutputPipe {
 }
 
 impl Running {
-    /// Sends what Ctrl-C sends.
+    /// Sends the signal of Ctrl-C.
     pub(crate) fn interrupt(&self) {
         self.is_sent(Signal::INT);
     }
@@ -264,7 +264,7 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).expect("it is our child");
     }
 
-    /// Waits until it has said `text` on stderr.
+    /// Waits until it has printed `text` on stderr.
     #[track_caller]
     pub(crate) fn says(&mut self, text: &str) {
         while !self.stderr.heard.contains(text) {
@@ -280,7 +280,7 @@ impl Running {
         self.child.try_wait().expect("it is our child").is_some()
     }
 
-    /// The processes that it started and that still run.
+    /// The running child processes that it started.
     pub(crate) fn children(&self) -> Vec<Pid> {
         let pid = self.child.id();
         let path = format!("/proc/{pid}/task/{pid}/children");
@@ -291,14 +291,14 @@ impl Running {
             .collect()
     }
 
-    /// Takes the end of who was killed, and waits until nobody has its stdout any more.
+    /// Waits for the end of a killed run, and until no process has its stdout open.
     pub(crate) fn ends_killed(mut self) {
         let status = self.child.wait().expect("it ends");
         assert_eq!(status.code(), None);
         while !self.line().is_empty() {}
     }
 
-    /// The next line that it prints, or that a command of its prints.
+    /// The next line of stdout, of the run or of a command that it runs.
     pub(crate) fn line(&mut self) -> String {
         let stdout = &mut self.child.stdout;
         let stdout = self
@@ -309,7 +309,7 @@ impl Running {
         line.trim_end().to_owned()
     }
 
-    /// Waits for its end, and until nobody has its stdout and stderr any more.
+    /// Waits for its end, and until no process has its stdout and stderr open.
     pub(crate) fn ends(mut self) -> Run {
         let rest = self.stdout.take().map(|mut stdout| {
             std::thread::spawn(move || {
@@ -328,7 +328,7 @@ impl Running {
         self.writer.join().expect("the writer ends");
         let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
         let stdout = text(output.stdout);
-        // A run of which lines were read prints none for programs.
+        // A run whose lines the test has read prints no JSON or YAML.
         schema::check(&self.words, &stdout);
         Run {
             words: self.words,
@@ -340,7 +340,7 @@ impl Running {
     }
 }
 
-/// Runs it again if the server stood still for longer than a release has after an interruption or a time limit.
+/// Repeats the run if the server stalled for longer than the time limit of a release after an interrupt or timeout.
 #[allow(dead_code, reason = "not every binary of tests asks")]
 #[track_caller]
 pub(crate) fn unless_stalled(mut run: impl FnMut() -> Run) -> Run {
@@ -354,7 +354,7 @@ pub(crate) fn unless_stalled(mut run: impl FnMut() -> Run) -> Run {
 }
 
 impl Run {
-    /// The last command that it names, to be pasted.
+    /// The last command that the output suggests.
     #[allow(dead_code, reason = "not every binary of tests asks")]
     #[track_caller]
     pub(crate) fn next_command(&self) -> Vec<&str> {
@@ -381,7 +381,7 @@ impl Run {
         items.remove(0)
     }
 
-    /// Where stdout was looked at already.
+    /// Leaves out stdout, which the test has already checked.
     pub(crate) fn without_stdout(mut self) -> Self {
         self.stdout.clear();
         self
@@ -414,14 +414,14 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// `text` with times, lengths that count down or up, tokens, versions and addresses made equal, and
-/// names without the test's prefix.
+/// `text` without the test's prefix, and with placeholders for times, running lengths of time, tokens, versions and
+/// addresses.
 pub(super) fn same_every_time(text: &str, prefix: &str) -> String {
     static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         [
             (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[time]"),
             (r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d UTC", "[time]"),
-            // The server in memory does not record who.
+            // The in-memory server does not record field managers.
             (r"cordoned by unknown (\d+[ydhms]){1,2} ago", "cordoned"),
             (r"\b(\d+[ydhms]){1,2} (ago|left)", "[length] $2"),
             (

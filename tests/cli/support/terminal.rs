@@ -6,7 +6,7 @@ use rexpect::session::{PtySession, spawn_command};
 
 use super::Maint;
 
-/// How long a line may be in coming, in milliseconds.
+/// How long a test waits for a line, in milliseconds.
 const LIMIT: u64 = 60_000;
 
 /// A run at a terminal of 80 columns and 24 lines.
@@ -27,12 +27,12 @@ pub(crate) fn at_a_terminal(maint: Maint) -> PtySession {
     spawn_command(shell, Some(LIMIT)).expect("a terminal")
 }
 
-/// `text` without the breaks that a narrow terminal needs.
+/// `text` without line breaks, which depend on the width of the terminal.
 pub(crate) fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What was read from a terminal, which is read byte by byte.
+/// Text that was read from a terminal, which `rexpect` reads byte by byte.
 pub(crate) fn as_text(read: &str) -> String {
     let bytes = read.chars().map(|c| u8::try_from(c).expect("a byte"));
     String::from_utf8(bytes.collect()).expect("output is UTF-8")

@@ -1,5 +1,4 @@
-//! Where time may have passed that no clock here counted, the command stands still until the lock was
-//! checked.
+//! If time may have passed that no local clock counted, the command is suspended until the lock has been checked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,13 +10,13 @@ use crate::support::Treatment::{Ahead, Answer, Keep, Pass};
 use crate::support::{Cluster, Kept, LEASES, Proxy, Running, on_both, on_one};
 use crate::wall_clock::{self, Clock};
 
-/// Says who it is, and what it is asked.
+/// Prints its process id, and then which signal it gets.
 const COMMAND: &str = "exec 2>/dev/null; trap 'echo over; exit 3' USR1; \
                        trap 'echo asked to end; exit 0' TERM; \
                        echo $$; while :; do sleep 0.1; done";
 
-/// A command is running on a machine that learns from the answer to a renewal that it was paused for ten
-/// seconds. Returns it and the request that the stopped command waits for. Checks are held back while
+/// Starts a command, on a machine that learns from the answer to a renewal that it was paused for 4 s. Returns the run,
+/// the command's process id, and the check that the suspended command waits for. Checks are kept at the proxy while
 /// `keeps` is true.
 fn paused(cluster: &Cluster, node: &str, keeps: &Arc<AtomicBool>) -> (Running, i32, Kept, Proxy) {
     let is_paused = Arc::new(AtomicBool::new(false));
@@ -25,13 +24,13 @@ fn paused(cluster: &Cluster, node: &str, keeps: &Arc<AtomicBool>) -> (Running, i
     let proxy = cluster.proxy({
         let (is_paused, has_jumped) = (is_paused.clone(), AtomicBool::new(false));
         move |method, path| match *method {
-            // What becomes of the Lease is seen by the check only.
+            // Without the watch, only the check sees changes of the Lease.
             _ if path.contains("watch") => Answer(503, None),
             Method::PATCH if is_paused.load(Ordering::SeqCst) => {
                 has_jumped.store(true, Ordering::SeqCst);
                 Ahead(4)
             }
-            // Who waits for the lock is read from Events.
+            // Only reads of Leases are kept: reads of Events, which show who waits, are not checks.
             Method::GET
                 if path.contains("/leases/")
                     && has_jumped.load(Ordering::SeqCst)
@@ -62,7 +61,7 @@ fn paused(cluster: &Cluster, node: &str, keeps: &Arc<AtomicBool>) -> (Running, i
     (running, command, check, proxy)
 }
 
-/// How the system has a process: `T` is one that was stopped.
+/// The state of a process in `/proc`: `T` is stopped.
 fn state(process: i32) -> String {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it lives");
     let (_, rest) = stat.rsplit_once(')').expect("a name");
@@ -78,9 +77,9 @@ fn it_continues_if_the_lock_is_still_held() {
         let node = cluster.node("worker-1");
         let keeps = Arc::new(AtomicBool::new(true));
         let (mut running, _, check, _proxy) = paused(cluster, &node, &keeps);
-        // On a busy machine, another pause may be suspected.
+        // Later checks pass: on a busy machine, another pause may be suspected.
         keeps.store(false, Ordering::SeqCst);
-        // What it is sent meanwhile it hears when it goes on.
+        // A signal sent to the suspended command is handled when the command continues.
         running.is_sent(Signal::USR1);
         assert_eq!(check.passes(), 200);
         running.says("the command continues");
@@ -152,7 +151,8 @@ fn a_command_that_is_ending_is_killed_when_another_lock_comes_into_doubt() {
         assert_eq!(running.line(), "asked to end");
         has_jumped.store(true, Ordering::SeqCst);
         clock.set(5);
-        // Its grace is longer than this waits. The check may still be connecting when everything is over.
+        // The command's grace period is longer than the test's time limit. The check may still be connecting when
+        // everything has ended.
         running.says(&format!("node/{b} released"));
         let run = running.ends();
         assert_eq!(run.code, 5, "{run}");

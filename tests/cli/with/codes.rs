@@ -1,10 +1,10 @@
-//! Codes of its own, for scripts whose command uses those of `with`.
+//! Exit codes for a conflict and a lost lock that differ from those of the command.
 
 use insta::assert_snapshot;
 
 use crate::support::{Cluster, holder_of, in_memory, on_one};
 
-/// Two nodes, the second of them bob's.
+/// Creates two nodes, the second locked by bob.
 fn nodes(cluster: &Cluster) -> [String; 2] {
     let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
     let bob = cluster.maint(["acquire", &nodes[1]]).holder("bob@laptop");
@@ -52,7 +52,7 @@ fn a_conflict_has_its_own_and_the_commands_is_left_alone() {
             let ended = with(&[&free, "--", "/bin/sh", "-c", &script]);
             assert_eq!(ended.to_string(), code);
         }
-        // No conflict: it is wrongly used, or can't be run.
+        // These are not conflicts: a usage error, and a command that can't be started.
         assert_eq!(with(&["Worker", "--", "true"]), 125);
         assert_eq!(with(&[&free, "--", "no-such-command"]), 127);
     });

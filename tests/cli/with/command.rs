@@ -1,4 +1,4 @@
-//! What the command sees, and what is seen of it.
+//! The environment and output of the command, and what others see while it runs.
 
 use std::slice;
 
@@ -12,7 +12,8 @@ fn it_runs_on_this_machine_while_the_node_is_locked() {
     on_both("with-run", |cluster| {
         let node = cluster.node("worker-1");
         let status = format!("$PLUGIN status {node} --no-headers");
-        // The first line says what is locked, and where it runs; the last, that it is over.
+        // The first line names the locked node and the machine. The last line says that the node
+        // was released.
         assert_snapshot!(
             cluster
                 .maint(["with", &node, "-m", "new kernel", "--", "/bin/sh", "-c", "echo done"])
@@ -28,7 +29,7 @@ fn it_runs_on_this_machine_while_the_node_is_locked() {
         "#
         );
         assert_eq!(holder_of(cluster, &node), None);
-        // Others see it meanwhile.
+        // Others see the lock while the command runs.
         let run = cluster
             .maint([
                 "with",
@@ -129,7 +130,7 @@ fn fencing_numbers_rise() {
             run.stdout.trim().parse().expect("a number")
         };
         let first = number();
-        // Somebody else's lock or hold in between makes no difference.
+        // Another lock in between makes no difference.
         cluster.maint(["acquire", &node]).succeeds();
         cluster.maint(["release", &node]).succeeds();
         let second = number();
@@ -184,7 +185,7 @@ fn its_words_and_streams_are_left_as_they_are() {
     });
 }
 
-/// The holder of `with` has its process id, too.
+/// The holder of `with` also includes the process id.
 #[test]
 fn a_holder_with_no_room_for_the_process_is_refused() {
     let nowhere = Cluster::nowhere();

@@ -1,4 +1,4 @@
-//! However the command ends, nothing of it is left, and only then the node is free.
+//! However the command ends, none of its processes is left, and only then is the node released.
 
 use std::slice;
 
@@ -9,17 +9,16 @@ use super::{briefly, with};
 use crate::support::Treatment::{Answer, Keep, Pass};
 use crate::support::{LEASES, Maint, Plugin, Running, holder_of, in_memory, on_both, on_one};
 
-/// A command that says its process id, with a child in a session of its own that says its own: both
-/// are deaf to TERM.
+/// A command that prints its process id, with a child in its own session that does the same. Both ignore TERM.
 const FAMILY: &str = "trap '' TERM; echo $$; \
                       setsid /bin/sh -c 'echo $$; while :; do sleep 1000; done' & \
                       while :; do sleep 1000; done";
 
-/// A process, and none that gets its number later.
+/// A process, by a pidfd: it never refers to a later process with the same id.
 struct Process(std::os::fd::OwnedFd);
 
 impl Process {
-    /// The one whose id is the next line.
+    /// The process whose id is the next line of output.
     fn named_by(running: &mut Running) -> Self {
         let line = running.line();
         let pid = line.parse().ok().and_then(Pid::from_raw);
@@ -27,7 +26,7 @@ impl Process {
         Self(pidfd_open(pid, PidfdFlags::empty()).expect("it lives"))
     }
 
-    /// Waits until it has ended.
+    /// Waits until the process has ended.
     fn is_gone(&self) {
         use rustix::event::{PollFd, PollFlags, poll};
         let mut files = [PollFd::new(&self.0, PollFlags::IN)];
@@ -115,7 +114,7 @@ fn orphans_are_ended_before_the_node_is_free() {
         let node = cluster.node("worker-1");
         let ready = cluster.directory().join("ready");
         let ready = ready.display();
-        // Asked to end, what was left looks who has the node.
+        // On TERM, the process that was left prints who holds the node.
         let left = format!(
             "trap '$PLUGIN status {node} -o name --locked; exit' TERM; echo on; : > '{ready}'; \
              while :; do sleep 0.1; done"
@@ -155,7 +154,7 @@ fn it_does_not_outlive_the_lease_of_a_stopped_wrapper() {
         }
         running.is_sent(Signal::CONT);
         let ended = running.ends().without_stdout().to_string();
-        // It may or may not have read its Lease before it was stopped.
+        // The wrapper may or may not have read its Lease before it was stopped.
         let seen = ": its Lease was to end at [time], 11s after its last renewal";
         assert_snapshot!(ended.replace(seen, ""), @r#"
         $ kubectl maint with worker-1 --request-timeout 5s --grace 1s --lease-duration 11s -- /bin/sh -c "trap '' TERM; echo $$; setsid /bin/sh -c 'echo $$; while :; "
@@ -199,7 +198,7 @@ fn it_dies_with_a_killed_supervisor() {
 fn without_a_release_if_its_credential_plugin_hangs() {
     in_memory("end-login", |cluster| {
         let node = cluster.node("worker-1");
-        // With and without a limit for requests, which ends the release; a lease that has run out does, too.
+        // The release ends at the time limit for requests. Without one, it ends when the lock expires.
         for (limits, why) in [
             ("--request-timeout 5s", ": unknown whether node/"),
             (

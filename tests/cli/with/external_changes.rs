@@ -1,4 +1,4 @@
-//! What is said where a Lease changes from outside, or by the command itself.
+//! The messages if a Lease is changed by others, or by the command itself.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::{at_work, with};
 use crate::support::{Cluster, LEASES, Run, ago, on_both, on_one};
 
-/// Waits, at the end of a line, until it is ended.
+/// Runs until it is killed.
 const PATIENT: &str = "exec 2>/dev/null; echo at work; while :; do sleep 0.1; done";
 
-/// A command under the lock of `node`, while its Lease is edited by hand.
+/// Runs a command under the lock of `node`, and edits the Lease while the command runs.
 fn edited(cluster: &Cluster, node: &str, edit: &Value) -> Run {
     let running = at_work(with(cluster, &[node.to_owned()], PATIENT));
     cluster.patch(&format!("{LEASES}/{node}"), edit);
@@ -66,7 +66,8 @@ fn an_edit_that_removes_the_times_ends_the_lock() {
 fn the_command_itself_may_release_it() {
     on_one("outside-own", |cluster| {
         let node = cluster.node("worker-1");
-        // It may be ended with the loop before it has ended by itself, and says so.
+        // The release may be killed together with the loop before it prints its message. Its stderr
+        // is dropped.
         let script = "$PLUGIN release $MAINT_NODE --holder $MAINT_HOLDER 2>/dev/null; \
                       while :; do sleep 0.1; done";
         assert_snapshot!(with(cluster, &[node], script).run(), @r#"

@@ -1,4 +1,4 @@
-//! How the nodes are locked, and what keeps them from being so.
+//! How `with` locks the nodes, and what prevents that.
 
 use std::slice;
 
@@ -77,7 +77,7 @@ fn a_hold_that_ended_during_the_wait_is_not_entered() {
     });
 }
 
-/// The Lease's holder and mark.
+/// The Lease's holder and its `acquisition` annotation.
 fn acquisition(cluster: &Cluster, node: &str) -> (String, String) {
     let lease = cluster.lease_of(node);
     let mark = &lease["metadata"]["annotations"]["kubectl-maint.dev/acquisition"];
@@ -111,7 +111,7 @@ fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
             assert_eq!(acquisition(cluster, &node), found);
         }
         cluster.maint(["unhold", &node]).succeeds();
-        // Without one, it is a lock like any other.
+        // If there is no lock, --reentry acquires one, and releases it at the end.
         cluster
             .maint(["with", &node, "--reentry", "--", "true"])
             .succeeds();
@@ -166,7 +166,7 @@ fn an_inherited_fencing_number_is_not_taken_for_that_of_a_lock_that_was_there() 
         let script = "echo ${MAINT_FENCING_NUMBER-none} $MAINT_LOCK_ID";
         let again = ["with", &node, "--reentry", "--", "sh", "-c", script];
         let id = acquired.stdout.trim_end();
-        // The lock id may come from a script, and the number from a `with` around that.
+        // The lock id may come from a script, and the number from an outer `with`.
         let run = cluster
             .maint(again)
             .env("MAINT_LOCK_ID", id)
@@ -249,7 +249,7 @@ fn a_dry_run_says_what_would_be_locked_and_run() {
 #[test]
 fn usage_errors_have_a_code_of_their_own() {
     let cluster = Cluster::nowhere();
-    // The command's code can be 1 or 2; those of a mistake can't.
+    // The command's own code can be 1 or 2, so usage errors use 125.
     assert_snapshot!(cluster.maint(["with", "worker-1"]).run(), @"
     $ kubectl maint with worker-1
     -- stderr
@@ -350,7 +350,7 @@ fn ones_own_lock_is_not_waited_for() {
         -- exit code 3
         ");
         cluster.maint(["release", &node]).succeeds();
-        // Nor is that of a `with` around it, which has another name.
+        // An inner `with` does not wait for the lock of the outer one either, which has another identity.
         let inner = format!("$PLUGIN with {node} --wait -- echo ran");
         assert_snapshot!(with(cluster, slice::from_ref(&node), &inner).run(), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "$PLUGIN with worker-1 --wait -- echo ran"
@@ -371,7 +371,7 @@ fn ones_own_lock_is_not_waited_for() {
     });
 }
 
-/// The identity that the command uses on its own node, regardless of its default one.
+/// The command uses this identity for its own node, whatever its default identity is.
 #[test]
 fn the_holder_that_the_command_finds_is_one_to_act_as() {
     on_one("with-as", |cluster| {
@@ -380,7 +380,7 @@ fn the_holder_that_the_command_finds_is_one_to_act_as() {
             "$PLUGIN" with $MAINT_NODE --reentry -q --holder "$MAINT_HOLDER" -- \
                 sh -ec '"$PLUGIN" verify --holder "$MAINT_HOLDER"; echo "as $MAINT_HOLDER"'
         "#;
-        // Each ends or extends what it is for; that of a hold would be over, and with it this command.
+        // Each verb fits its kind of lock. The `unhold` is a dry run, because ending the hold would end this command.
         let of_a_lease = r#""$PLUGIN" renew $MAINT_NODE --holder "$MAINT_HOLDER""#;
         let of_a_hold = r#""$PLUGIN" unhold $MAINT_NODE --holder "$MAINT_HOLDER" --dry-run=server"#;
         for (verb, flags, own) in [

@@ -1,4 +1,4 @@
-//! A lock that is lost ends the command, and has a code of its own.
+//! A lost lock ends the command, and has its own exit code.
 
 use std::slice;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn to_who_took_it_over() {
         let running = at_work(with(cluster, slice::from_ref(&node), CAREFUL));
         let take_over = ["hold", &node, "--take-over", "--yes", "-m", "it is on fire"];
         cluster.maint(take_over).holder("bob@laptop").succeeds();
-        // The command says 0; that it worked without a lock wins.
+        // The command exits with 0, but the lost lock decides the exit code.
         assert_snapshot!(running.ends(), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; ech"
         asked to end
@@ -75,7 +75,7 @@ fn with_its_lease() {
         hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
-        // Nothing is written after that.
+        // Nothing is written after the loss.
         assert_eq!(holder_of(cluster, &node), None);
     });
 }
@@ -122,13 +122,13 @@ fn its_code_can_be_another() {
     });
 }
 
-/// A proxy that can be closed.
+/// A proxy that can be told to keep all further requests.
 fn closable_proxy(cluster: &Cluster) -> (Proxy, Arc<AtomicBool>) {
     let closed = Arc::new(AtomicBool::new(false));
     let proxy = cluster.proxy({
         let closed = closed.clone();
         move |_, path| match path {
-            // The proxy brings whole answers, and a watch has none.
+            // Watches are kept, because the proxy forwards only complete answers, and a watch never completes.
             _ if path.contains("watch") || closed.load(Ordering::SeqCst) => Keep,
             _ => Pass,
         }
@@ -136,8 +136,8 @@ fn closable_proxy(cluster: &Cluster) -> (Proxy, Arc<AtomicBool>) {
     (proxy, closed)
 }
 
-/// Runs `script` behind a proxy that closes when the script is running. The warning before the loss is
-/// another test's: on a slow machine there may be no time for one.
+/// Runs `script` behind a proxy that closes once the script is running. Another test covers the warning before the
+/// loss: on a slow machine there may be no time for one.
 fn run_and_close(cluster: &Cluster, node: &str, script: &str) -> Run {
     let (proxy, closed) = closable_proxy(cluster);
     let running = at_work(briefly(cluster, node, script).kubeconfig(&proxy.kubeconfig));
@@ -188,12 +188,12 @@ fn because_the_server_does_not_answer() {
         hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
-        // It expires by itself: what was lost is not released.
+        // A lost lock is not released. It expires.
         assert!(holder_of(cluster, &node).is_some());
     });
 }
 
-/// The supervisor ends the command in time, also while nothing of the plugin runs.
+/// The supervisor ends the command in time, even while the plugin's process is stopped.
 #[test]
 fn noticed_after_the_command_was_ended() {
     on_one("lost-late", |cluster| {
@@ -249,13 +249,13 @@ fn because_its_credential_plugin_hangs() {
             "error: lost the lock on node/{node} (the command is ended before the lock expires): it could not be renewed in time ("
         );
         assert!(run.stderr.contains(&lost), "{run}");
-        // It ends with the command, and not when it pleases.
+        // The credential plugin ends with the command, not when it chooses to.
         assert!(!plugin.has_outlived(), "{run}");
         assert!(holder_of(cluster, &node).is_some());
     });
 }
 
-/// Without a watch, the next renewal shows it.
+/// Without a watch, the next renewal detects the new Lease.
 #[test]
 fn to_a_lease_that_was_created_again() {
     on_one("lost-replaced", |cluster| {

@@ -1,4 +1,4 @@
-//! `with NODE -- bash` as a job of an interactive shell: how an operator investigates.
+//! `with NODE -- bash` as a job of an interactive shell, as an operator uses it.
 
 use std::process::Command;
 
@@ -20,7 +20,7 @@ fn outer_shell(cluster: &Cluster) -> PtySession {
     shell_of(&plugin.command())
 }
 
-/// The same, in the environment of a run of the plugin.
+/// An interactive shell in the environment of this run of the plugin.
 fn shell_of(plugin: &Command) -> PtySession {
     let mut command = Command::new("bash");
     let variables = plugin.get_envs();
@@ -40,7 +40,7 @@ fn shell_of(plugin: &Command) -> PtySession {
     shell
 }
 
-/// The same, with another under the lock of `node` in it.
+/// An interactive shell that runs another one under the lock of `node`.
 fn shells(cluster: &Cluster, node: &str) -> PtySession {
     let mut shell = outer_shell(cluster);
     says(
@@ -50,7 +50,7 @@ fn shells(cluster: &Cluster, node: &str) -> PtySession {
         ),
     );
     sees(&mut shell, "running on this machine");
-    // That line shows the prompt too.
+    // The line of `with` also shows the prompt, so skip that line.
     sees(&mut shell, "\n");
     sees(&mut shell, INNER);
     shell
@@ -73,8 +73,8 @@ fn it_has_a_prompt_and_ctrl_c_is_its_own() {
         says(&mut shell, "echo $MAINT_NODE is lo''cked");
         sees(&mut shell, &format!("{node} is locked"));
         sees(&mut shell, INNER);
-        // What the inner shell starts has the terminal once it says something itself: before, the shell
-        // may swallow the Ctrl-C.
+        // A process that the inner shell starts has the terminal only once it prints something itself. Before that, the
+        // shell may swallow the Ctrl-C.
         says(&mut shell, r#"sh -c 'echo be""gun; exec sleep 1000'"#);
         sees(&mut shell, "begun");
         shell.send_control('c').expect("somebody reads");
@@ -167,7 +167,7 @@ fn a_stop_that_is_sent_to_it_stops_both_and_cont_continues_both() {
         says(&mut shell, &format!("{stopped}; {state}"));
         sees(&mut shell, "T (stopped)");
         assert!(holder_of(cluster, &node).is_some());
-        // In one line: before a prompt, the shell would forget a job that has ended.
+        // All commands are on one line: before a prompt, the shell would forget a job that has ended.
         says(&mut shell, "kill -CONT %1; wait %1; echo co''de $?");
         sees(&mut shell, "back");
         sees(&mut shell, "code 3");
@@ -240,7 +240,7 @@ fn a_loss_is_printed_again_when_the_screen_is_restored() {
     });
 }
 
-/// A credential plugin that asks who one is, key by key, and takes no notice of Ctrl-C.
+/// A credential plugin that asks for a name, reads it key by key, and ignores Ctrl-C.
 fn interactive(cluster: &Cluster) -> Plugin {
     let plugin = cluster.plugin(0);
     plugin.asks(
@@ -255,8 +255,8 @@ fn its_credential_plugin_asks_there_before_the_command_and_never_beside_it() {
         let node = cluster.node("worker-1");
         let plugin = interactive(cluster);
         let mut shell = shell_of(&plugin.of(cluster.maint::<&str>([])).command());
-        // Each answer is valid for one request, so the plugin has to ask again, also for renewals. The first
-        // request asks for the API user.
+        // Each answer is valid for one request, so the plugin asks again, also for renewals. The first request reads
+        // the API user.
         let limits = "--request-timeout 5s --grace 1s --lease-duration 11s";
         says(
             &mut shell,
