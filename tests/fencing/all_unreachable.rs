@@ -1,4 +1,4 @@
-//! `fence --all-unreachable`: one node after another, the most urgent first.
+//! `fence --all-unreachable`: it fences the nodes one at a time, the most urgent first.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::support::{HEARTBEAT_AGE, Maint, PatientHook, Plane, Run, Stage, eventually};
 
-/// How long a prompt or an end may be in coming, in milliseconds.
+/// How long a test waits for a prompt or for the end of a run, in milliseconds.
 const LIMIT: u64 = 60_000;
 
-/// A cluster without nodes, for one test at a time: all of its nodes count.
+/// A cluster without nodes, used by one test at a time, because the command counts all nodes.
 fn empty(prefix: &str) -> (Stage, MutexGuard<'static, ()>) {
     static PLANE: Plane = Plane::new();
     static ALONE: Mutex<()> = Mutex::new(());
@@ -21,7 +21,7 @@ fn empty(prefix: &str) -> (Stage, MutexGuard<'static, ()>) {
     (stage, alone)
 }
 
-/// Unreachable nodes with these names, each in a zone for itself, and one that stays well.
+/// Creates unreachable nodes with these names, each in its own zone, and one healthy node.
 fn unreachable<const N: usize>(stage: &mut Stage, names: [&str; N]) -> [String; N] {
     let nodes = names.map(|name| stage.name(name));
     let specs: Vec<NodeSpec> = { nodes.iter() }
@@ -35,7 +35,7 @@ fn unreachable<const N: usize>(stage: &mut Stage, names: [&str; N]) -> [String; 
         .collect();
     stage.plane.create_nodes(&specs).expect("nodes");
     for node in &nodes {
-        // What other runs fenced is known by it.
+        // The boot ID identifies the machine that another run has fenced.
         let status = json!({"status": {"nodeInfo": {"bootID": "boot-1"}}});
         stage.patch_status(node, &status);
     }
@@ -49,7 +49,7 @@ fn fence_all(stage: &Stage, max: usize) -> Maint {
     stage.maint(["fence", "--all-unreachable", &max, "--timeout=0"])
 }
 
-/// A controller with so many pods, each of which the test places.
+/// A controller with these pods, which the test itself binds to `nodes`.
 fn workload(stage: &Stage, kind: &str, name: &str, nodes: &[&str], priority: Option<&str>) {
     let labels = json!({"app": name});
     let mut pod = json!({
@@ -96,8 +96,8 @@ fn workload(stage: &Stage, kind: &str, name: &str, nodes: &[&str], priority: Opt
     }
 }
 
-/// By priority, then by what is left of the workload. What somebody has locked is theirs. The dry run prints the order,
-/// and the run keeps it.
+/// The order is by priority, and then by how much of the workload is left. Nodes that others have locked are skipped.
+/// The dry run prints the order, and the run keeps to it.
 #[test]
 fn the_most_urgent_nodes_are_fenced_first_and_no_more_than_max() {
     let (mut stage, _alone) = empty("urgent");
@@ -135,7 +135,7 @@ fn the_most_urgent_nodes_are_fenced_first_and_no_more_than_max() {
         stage.is_reported_unreachable(node);
     }
     let own = stage.own();
-    // The fencer's role is enough.
+    // The rights of a fencer are enough.
     let order = fence_all(&stage, 2)
         .args(["--dry-run", "--powered-off=dark"])
         .kubeconfig(stage.fencer("fay"))
@@ -173,7 +173,7 @@ fn the_most_urgent_nodes_are_fenced_first_and_no_more_than_max() {
     let skipped = format!("skipped: node/{locked} is on hold by bob@laptop");
     assert!(order.stderr.contains(&skipped), "{order}");
 
-    // Nobody named the nodes, so a script has to confirm.
+    // The nodes were not named, so a script needs `--yes`.
     let run = fence_all(&stage, 2).arg("--powered-off=dark").run();
     assert_eq!(run.code, 6, "{run}");
     assert!(run.stderr.contains("hint: add --yes to confirm"), "{run}");
@@ -182,7 +182,7 @@ fn the_most_urgent_nodes_are_fenced_first_and_no_more_than_max() {
     let run = fence_all(&stage, 2)
         .args(["--powered-off=dark", "--yes", "-o", "json"])
         .run();
-    // The pods are not back yet.
+    // Exit code 4: the pods do not run again yet.
     assert_eq!(run.code, 4, "{run}");
     let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
     let fenced: Vec<(&Value, &Value)> = { list["items"].as_array().expect("a list").iter() }
@@ -201,7 +201,7 @@ fn the_most_urgent_nodes_are_fenced_first_and_no_more_than_max() {
     ] {
         assert_eq!(stage.is_tainted(node), is_fenced, "{node}");
     }
-    // What is fenced is not fenced again.
+    // A node that is already fenced is not fenced again.
     let run = fence_all(&stage, 9)
         .args(["--powered-off=dark", "--yes"])
         .run();
@@ -223,7 +223,8 @@ fn the_most_urgent_nodes_are_fenced_first_and_no_more_than_max() {
     stage.keep(third);
 }
 
-/// A zone that is lost may be cut off while its nodes run. A dry run shows all nodes.
+/// A zone in which most nodes are unreachable may only be cut off from the control plane, while its nodes run. A dry
+/// run shows all nodes.
 #[test]
 fn at_a_mass_loss_it_stops_and_says_what_was_fenced() {
     let (mut stage, _alone) = empty("lost-zone");
@@ -319,7 +320,7 @@ fn it_stops_at_the_first_hook_that_fails_and_at_ctrl_c() {
     }
 }
 
-/// The same person in two windows, or two people: each node gets one hook, and both runs succeed.
+/// Two runs of the same user, or of two users: each node gets one hook, and both runs succeed.
 #[test]
 fn two_runs_at_once_share_the_nodes() {
     for (prefix, second) in [("both-own", "alice@bastion"), ("both-two", "bob@laptop")] {
@@ -378,7 +379,7 @@ fn what_is_behind_a_failure_is_not_reached_although_a_node_was_skipped() {
     let hook = PatientHook::new(&stage);
     let running = hook.begins(fence_all(&stage, 4).args(["--yes", "-o", "json"]));
     stage.beats(b);
-    // Nothing recreates it.
+    // No controller recreates this pod.
     stage.create(&[stage.pod("tool", c)]);
     hook.may_end();
     let run = running.ends();

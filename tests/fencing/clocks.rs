@@ -1,4 +1,5 @@
-//! A local clock that is off: how old a heartbeat is goes by the server's, and that is said.
+//! A wrong local clock: the age of a heartbeat is measured by the server's clock, and a warning
+//! says so.
 
 use control_plane::{NodeSpec, Readiness};
 
@@ -11,7 +12,7 @@ fn behind(stage: &Stage, seconds: i64, words: &[&str]) -> Run {
     stage.maint(words).kubeconfig(&proxy.kubeconfig).run()
 }
 
-/// Dry or not, fenced or refused: it is said once.
+/// The warning appears exactly once, in dry and other runs, whether the node is fenced or refused.
 #[track_caller]
 fn is_told(run: &Run, way: &str, code: i32) {
     assert_eq!(run.code, code, "{run}");
@@ -30,7 +31,8 @@ fn fence_and_unfence_warn_about_a_wrong_local_clock() {
         let run = behind(&stage, 10, &[&fence[..], &[dry_run]].concat());
         is_told(&run, "behind", 0);
     }
-    // A minute more, and this node's last sign of life is of just now.
+    // By a server clock that is 290 s behind, this heartbeat is only 10 s old, so the node is
+    // alive.
     is_told(&behind(&stage, -290, &fence), "ahead of", 6);
     is_told(&behind(&stage, 10, &fence), "behind", 0);
     let run = behind(&stage, 10, &["unfence", &node, "--dry-run=server"]);

@@ -1,14 +1,14 @@
-//! What happens while somebody thinks about the answer to a question.
+//! Changes between a question and its answer.
 
 use nix::sys::wait::WaitStatus;
 use rexpect::session::spawn_command;
 
 use crate::support::Stage;
 
-/// How long a prompt or an end may be in coming, in milliseconds.
+/// How long a test waits for a prompt or for the end of a run, in milliseconds.
 const LIMIT: u64 = 60_000;
 
-/// If the node comes back before the answer, it can be unfenced, although it was unreachable at first.
+/// The node was unreachable before the question. If it comes back before the answer, it can be unfenced.
 #[test]
 fn a_node_is_looked_at_again_behind_the_answer() {
     let (stage, node) = Stage::with_unreachable_node("thought");
@@ -31,7 +31,7 @@ fn a_node_is_looked_at_again_behind_the_answer() {
     stage.is_untouched(&node);
 }
 
-/// A pod that arrives before the answer is a cost that nobody has accepted.
+/// A pod that arrives before the answer is a risk that nobody has accepted.
 #[test]
 fn pods_that_arrive_before_the_answer_are_lost_only_with_consent() {
     let (stage, node) = Stage::with_unreachable_node("arrives");

@@ -1,4 +1,4 @@
-//! `fence` reports what the fencing costs before it changes anything.
+//! `fence` reports the risks of fencing before it changes anything.
 
 use insta::assert_snapshot;
 use rexpect::session::spawn_command;
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::support::{Stage, eventually};
 
-/// How long a prompt or an end may be in coming, in milliseconds.
+/// How long a test waits for a prompt or for the end of a run, in milliseconds.
 const LIMIT: u64 = 60_000;
 
-/// A pod that waits for the node to come back, with data of its own.
+/// A pod that tolerates an unreachable node, with data in an emptyDir.
 fn patient(stage: &Stage, name: &str, node: &str) -> Value {
     let mut pod = stage.pod(name, node);
     let wait = |key: &str| json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": "NoExecute"});
@@ -31,7 +31,7 @@ fn its_requests_do_not_grow_with_the_pods_of_the_node() {
     let cost = |pods: usize| {
         let run = stage.maint(fence).run();
         assert!(run.stderr.contains(&format!(": {pods} pod")), "{run}");
-        // How many Nodes are read depends on other tests.
+        // The number of reads of Nodes depends on other tests.
         let of_pods = |line: &&str| {
             line.contains("verb=\"") && (line.contains("/pods") || line.contains(stage.own()))
         };
@@ -82,12 +82,12 @@ fn pods_that_nothing_recreates_are_lost_only_with_consent() {
         "{run}"
     );
     eventually("the pod goes", || stage.find_pod("tool").is_none());
-    // It is fenced: there is nothing more to accept.
+    // The node is already fenced, so there is no risk left to accept.
     let run = stage.maint(fence).succeeds();
     assert!(!run.stderr.contains("emptyDir"), "{run}");
 }
 
-/// A risk, the reason, and the name of the node.
+/// The prompts ask for a risk, the reason, and the name of the node.
 #[test]
 fn risks_are_asked_for_on_a_terminal() {
     let (stage, node) = Stage::with_unreachable_node("cost-asked");
@@ -145,7 +145,7 @@ fn what_other_tools_do_to_the_node_is_reported_first() {
         assert!(!run.stderr.contains("cordoned"), "{run}");
         assert_eq!(run.item()["otherTools"], json!([tool]), "{run}");
     }
-    // It is fenced: there is nothing to decide any more.
+    // The node is already fenced, so there is nothing to decide.
     let run = stage.maint(fence).args(["-o", "json"]).succeeds();
     assert!(!run.stderr.contains(says), "{run}");
     assert_eq!(run.item()["otherTools"], Value::Null);

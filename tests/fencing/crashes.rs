@@ -1,4 +1,4 @@
-//! The verbs killed after each step, and run again.
+//! `fence` and `unfence` are killed after each of their steps, and run again.
 
 use insta::assert_snapshot;
 use rustix::process::Signal;
@@ -6,16 +6,16 @@ use serde_json::json;
 
 use crate::support::Stage;
 
-/// Kills the verb: the parent of the hook's supervisor.
+/// Kills the command, which is the parent of the hook's supervisor.
 const KILLS: &str = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)";
 
-/// A hook in which the verb is killed.
+/// A hook that kills the command that runs it.
 fn hook_that_kills() -> [String; 4] {
     ["--", "sh", "-c", &format!("{KILLS}; sleep 600")].map(ToOwned::to_owned)
 }
 
-/// Nobody knows whether the hook of a run that was killed still runs: the next one waits until its time
-/// is over, or is told that it doesn't.
+/// After a crash, the hook of the killed run may still be running. The next run is refused until the hook's time limit
+/// has passed, unless `--resume` says that the hook has ended.
 #[test]
 fn after_a_crash_in_the_hook_resume_continues_under_the_same_hold() {
     let (stage, node) = Stage::with_unreachable_node("held-crash");
@@ -43,7 +43,7 @@ fn after_a_crash_in_the_hook_resume_continues_under_the_same_hold() {
     assert_eq!(stage.hook(&node), None);
 
     fence().args(hook_that_kills()).start().ends_killed();
-    // Another run has been recorded since, so that id says nothing about it.
+    // Another hook has been recorded since, so this id is outdated.
     let outdated = fence().args([&resume, "--", "echo", "off"]).run();
     assert_eq!(outdated.code, 3, "{outdated}");
     let resume = stage.resume(&node);
@@ -68,8 +68,7 @@ fn after_a_crash_in_the_hook_resume_continues_under_the_same_hold() {
     stage.is_untouched(&node);
 }
 
-/// To unfence a node that was not fenced yet, you confirm that the hook has ended and that the hold may
-/// end.
+/// To unfence a node that was not fenced yet, you confirm that the hook has ended and that the hold may end.
 #[test]
 fn after_a_crash_in_the_hook_somebody_else_ends_the_hold_after_a_confirmation() {
     let (stage, node) = Stage::with_unreachable_node("given-up");
@@ -121,7 +120,7 @@ fn after_a_crash_in_the_hook_it_continues_after_the_time_limit() {
         chrono::DateTime::parse_from_rfc3339(time).expect("a time")
     };
     let length = time("until") - time("since");
-    // Its own time, its grace, and what clocks may differ by.
+    // The time limit of the hook, its grace period, and the allowed difference between clocks.
     assert_eq!(length.num_seconds(), 300 + 10 + 4);
     let run = fence().args(["--", "echo", "off"]).run();
     assert_eq!(run.code, 3, "{run}");
@@ -132,7 +131,7 @@ fn after_a_crash_in_the_hook_it_continues_after_the_time_limit() {
     assert_eq!(stage.hook(&node), None);
 }
 
-/// The hook has done all that it does, and nobody is left to record it: it is run again.
+/// The hook succeeded, but the command was killed before it recorded that. The next run repeats the hook.
 #[test]
 fn after_a_crash_between_hook_and_record_the_hook_is_run_again() {
     let (stage, node) = Stage::with_unreachable_node("unrecorded");
@@ -222,7 +221,7 @@ fn an_unfencing_goes_on_after_a_crash_in_its_hook_and_before_the_end_of_the_hold
     assert_eq!(run.code, 3, "{run}");
     assert!(stage.record(&node).is_some() && stage.is_tainted(&node));
 
-    // As a run leaves it that ends between its two writes.
+    // The state that a run leaves if it ends between its two writes.
     stage.patch_node(
         &node,
         &json!({

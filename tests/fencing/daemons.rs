@@ -1,10 +1,10 @@
-//! Pods of a DaemonSet on an unreachable node: they belong to it, and nothing replaces them elsewhere.
+//! Pods of a DaemonSet on an unreachable node: each belongs to its node, and no other node gets a replacement.
 
 use serde_json::{Value, json};
 
 use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 
-/// A DaemonSet on the nodes of the test, with a disk of the node.
+/// Creates a DaemonSet that runs on the nodes of this test and uses a disk of the node.
 fn daemon_set(stage: &Stage) {
     let daemon_set = json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet",
@@ -25,7 +25,7 @@ fn daemon_set(stage: &Stage) {
     stage.create(&[stage.namespace(), daemon_set]);
 }
 
-/// The pods that the DaemonSet made for `node`, placed or not.
+/// The pods that the DaemonSet created for `node`, with or without a node assigned.
 fn pods_for(stage: &Stage, node: &str) -> Vec<Value> {
     let mut pods = stage.pods_with("app=agent");
     let path = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/\
@@ -39,7 +39,7 @@ fn name(pod: &Value) -> &str {
     pod["metadata"]["name"].as_str().expect("a name")
 }
 
-/// Places the pod of `node` once it is there, and waits until it runs. Returns its name.
+/// Waits for the pod of `node`, binds it, and waits until it runs. Returns its name.
 fn runs_on(stage: &Stage, node: &str) -> String {
     let waiting = || {
         let mut pods = pods_for(stage, node).into_iter();
@@ -56,7 +56,8 @@ fn runs_on(stage: &Stage, node: &str) -> String {
     pod
 }
 
-/// Forced or fenced, nobody waits for the pod: it comes back to its own node only, once that is ready.
+/// Neither `force-delete` nor `fence` waits for a replacement: the pod returns only on its own node, once that is
+/// ready.
 #[test]
 fn a_pod_of_a_daemon_set_is_not_awaited_on_another_node() {
     let mut stage = Stage::new("daemons");
@@ -71,7 +72,7 @@ fn a_pod_of_a_daemon_set_is_not_awaited_on_another_node() {
         .stop_heartbeats(unreachable, HEARTBEAT_AGE)
         .expect("its heartbeats stop");
     stage.is_reported_unreachable(unreachable);
-    // Before that, the controller would make another pod for it.
+    // Before this taint, the controller would create another pod for the node.
     eventually("nothing is scheduled to the node", || {
         let taints = stage.node(unreachable)["spec"]["taints"].clone();
         let mut taints = taints.as_array().into_iter().flatten();
@@ -82,7 +83,7 @@ fn a_pod_of_a_daemon_set_is_not_awaited_on_another_node() {
     let namespace = ["-n", stage.own()];
     stage.kubectl(&[&["delete", "pod", &stuck, "--wait=false"], &namespace[..]].concat());
 
-    // There is no risk to accept: two of them on one node are no more than one.
+    // There is no risk to accept: a second pod would be on the same node.
     let pod = format!("pod/{stuck}");
     let force = ["force-delete", &pod, "-n", stage.own(), "-o", "json"];
     let mut report = Value::Null;
@@ -102,11 +103,11 @@ fn a_pod_of_a_daemon_set_is_not_awaited_on_another_node() {
     assert!(!report.to_string().contains("\"Risk\""), "{report:#}");
     let accepted = ["--accept-risk=none", "-m", "its node is dead"];
     stage.maint(force).args(accepted).succeeds();
-    // Its pods don't tolerate that nothing is scheduled to such a node.
+    // The pods of this DaemonSet do not tolerate the NoSchedule taint, so none is created for this node.
     assert_eq!(pods_for(&stage, unreachable), [Value::Null; 0]);
     assert_eq!(name(&pods_for(&stage, other)[0]), well);
 
-    // Fencing removes a pod, too, and does not wait for another.
+    // `fence` also removes the pod without waiting for another.
     kubelets
         .stop_heartbeats(other, HEARTBEAT_AGE)
         .expect("its heartbeats stop");

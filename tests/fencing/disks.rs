@@ -1,36 +1,36 @@
-//! Volumes on an unreachable node, as the attach-detach controller treats them.
+//! Volumes on an unreachable node, as the attach-detach controller handles them.
 
 use serde_json::{Value, json};
 
 use crate::support::database::{local, set};
 use crate::support::{HEARTBEAT_AGE, Stage, VOLUME_ATTACHMENTS, eventually};
 
-/// What a set of one pod with a volume shows before its deletion on an unreachable node, and what comes of it.
+/// A StatefulSet of one pod with a volume: the report before its deletion on an unreachable node, and the result.
 struct Row {
     set: &'static str,
     mode: &'static str,
     source: Value,
-    /// The finding about the volume.
+    /// The finding about the volume in the report.
     finding: &'static str,
     then: Then,
 }
 
-/// What becomes of the replacement on another node.
+/// What happens to the replacement on another node.
 enum Then {
-    /// It runs at once, beside the old pod.
+    /// It runs at once, at the same time as the old pod.
     Runs,
     /// It waits until the volume with this name is detached from the old node.
     Waits(String),
-    /// No other node can have the volume.
+    /// No other node can use the volume.
     Pends,
 }
 
-/// The only pod of a set.
+/// The only pod of a StatefulSet.
 fn pod(stage: &Stage, set: &str) -> Option<Value> {
     stage.find_pod(&format!("{set}-0"))
 }
 
-/// Places the pod of a set, once there is one of another uid.
+/// Waits for a pod of the set with another uid than `not`, and binds it to `node`.
 fn place(stage: &Stage, set: &str, not: &Value, node: &str) -> Value {
     let other = || pod(stage, set).filter(|pod| pod["metadata"]["uid"] != *not);
     eventually("the set makes a pod", || other().is_some());
@@ -51,8 +51,8 @@ fn attachments(stage: &Stage, driver: &str) -> usize {
     all.filter(|one| one["spec"]["attacher"] == driver).count()
 }
 
-/// A second writer of a shared volume starts at once, and so does one of a driver that attaches nothing. One of an
-/// exclusive disk waits, with a driver or without, and one of a local disk finds no node. `fence` detaches the disks.
+/// A second writer starts at once if the volume is shared, or if its driver attaches nothing. It waits if the disk is
+/// exclusive, with a CSI driver or without. It finds no node if the disk is local. `fence` detaches the disks.
 #[test]
 fn the_report_shows_what_becomes_of_each_volume() {
     let mut stage = Stage::new("disks");
@@ -165,7 +165,7 @@ fn the_report_shows_what_becomes_of_each_volume() {
         let run = run.ends();
         let (code, words) = match row.then {
             Then::Runs => (0, format!("; replaced by a pod on node/{other}\n")),
-            // It has no VolumeAttachment that would name the node.
+            // This volume has no VolumeAttachment, which would name the node.
             Then::Waits(_) if set == "block" => (4, "Multi-Attach error for volume".to_owned()),
             Then::Waits(_) => (
                 4,
@@ -200,7 +200,7 @@ fn the_report_shows_what_becomes_of_each_volume() {
         });
     }
 
-    // Fencing detaches them, and waits for the disk without a VolumeAttachment.
+    // `fence` detaches the disks, and also waits for the one without a VolumeAttachment.
     let run = stage
         .maint(["fence", unreachable, "--powered-off=dark"])
         .run();

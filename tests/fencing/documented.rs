@@ -1,4 +1,4 @@
-//! The hooks of docs/fencing-hooks.md, as they stand there, with stand-ins for what they call.
+//! The hooks of docs/fencing-hooks.md, unchanged, with stand-ins for the programs that they call.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::support::Stage;
 
-/// What each stand-in does: all of them tell what they were asked, and with `BROKEN` nothing comes of it.
+/// What each stand-in does. Each one logs its arguments. If `BROKEN` is set, it has no effect.
 const STAND_INS: [(&str, &str); 8] = [
     (
         "ipmitool",
@@ -24,7 +24,7 @@ const STAND_INS: [(&str, &str); 8] = [
             "ec2 wait instance-stopped "*) test "$(state instance)" = stopped ;;
         esac"#,
     ),
-    // The host's commands are here, and tell its name with theirs.
+    // The commands of the remote host are stand-ins as well, and log the name of the host.
     ("ssh", r#"host="$1"; shift; export host; "$@""#),
     ("set-port", r#"set_state "$host-$1" "$2""#),
     ("get-port", r#"state "$host-$1""#),
@@ -42,11 +42,11 @@ const STAND_INS: [(&str, &str); 8] = [
             "sessions list") state sessions ;;
         esac"#,
     ),
-    // Nobody waits for what is broken.
+    // Broken programs must not make the test wait.
     ("sleep", ""),
 ];
 
-/// A desk with the hooks of the page and the stand-ins, on which everything is on.
+/// The hooks of the page, and a directory with the stand-ins. At first, everything is powered on and connected.
 struct Desk<'a> {
     stage: &'a Stage,
     hooks: BTreeMap<String, PathBuf>,
@@ -84,7 +84,7 @@ echo "{name} $*" >> "{here}/log"
         Self { stage, hooks }
     }
 
-    /// Runs `verb` for the node with a documented hook, or a command line, that works or is broken.
+    /// Runs `verb` for the node with a documented hook or another command, whose stand-ins work or are broken.
     fn run(&self, verb: &[&str], hook: &[&str], broken: bool) -> i32 {
         let bin = self.stage.directory().join("bin");
         let path = self.hooks.get(hook[0]);
@@ -99,7 +99,7 @@ echo "{name} $*" >> "{here}/log"
         run.code
     }
 
-    /// The requests to the stand-ins since the last time.
+    /// The calls of the stand-ins since the last call of this function.
     fn requests(&self) -> String {
         let log = self.stage.directory().join("log");
         let requests = fs::read_to_string(&log).unwrap_or_default();
@@ -108,8 +108,8 @@ echo "{name} $*" >> "{here}/log"
     }
 }
 
-/// By another process: a file can't be run while this one, or a child that it starts meanwhile for another
-/// test, has it open.
+/// Another process writes the file: a file can't be executed while this process, or a child that it starts for another
+/// test, has it open for writing.
 fn write_program(path: &Path, script: &str) {
     let text = path.with_extension("text");
     fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
@@ -119,7 +119,7 @@ fn write_program(path: &Path, script: &str) {
     assert!(installed.expect("coreutils").success());
 }
 
-/// The scripts of the page by their names, which stand behind their first line.
+/// The scripts of the page by name. The name is in the comment after the first line of each.
 fn documented() -> BTreeMap<String, String> {
     let page = include_str!("../../docs/fencing-hooks.md");
     let blocks = page.split("```sh\n").skip(1);
@@ -131,7 +131,7 @@ fn documented() -> BTreeMap<String, String> {
     scripts.collect()
 }
 
-/// A hook fences, on a node that is off already too, and does not where its means fail it.
+/// The hook fences the node, also if the node is already off, and fails if its programs are broken.
 fn fences(desk: &Desk<'_>, node: &str, options: &[&str], hook: &str) {
     let verb = [&["fence", node], options].concat();
     assert_ne!(desk.run(&verb, &[hook], true), 0, "broken");
@@ -152,7 +152,7 @@ fn no_hook_is_untested_and_each_is_well_formed() {
     for (name, script) in documented() {
         let path = directory.path().join(&name);
         write_program(&path, &script);
-        // It is not everywhere. What it has to say below a warning is meant as it stands.
+        // shellcheck is not installed everywhere. Findings below a warning are accepted.
         let mut shellcheck = Command::new("shellcheck");
         let checked = shellcheck.arg("--severity=warning").arg(&path).output();
         let checked = checked.unwrap_or_else(|_| {

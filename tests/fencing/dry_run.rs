@@ -1,13 +1,13 @@
-//! Dry runs: nothing is written, nothing is run.
+//! Dry runs write nothing and run no hook.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use crate::support::Stage;
 
-/// What fencing writes: the version of the Lease, which nobody else writes; record and taint; and when we
-/// last wrote to the Node. Of the Node nothing more: controllers write to it as well, and take over the
-/// list of its taints when they change theirs.
+/// What fencing writes: the resource version of the Lease, which only fencing changes, the record, the taint, and the
+/// time of our last write to the Node. Other fields of the Node are left out, because controllers also write to it, and
+/// take over its list of taints when they change theirs.
 #[derive(Debug, PartialEq)]
 struct Written {
     lease: Value,
@@ -128,11 +128,11 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
     ");
 }
 
-/// Of what would be made on the way, too, it is said that nothing was.
+/// The output names the Lease that would be created, and says that this was only a dry run.
 #[test]
 fn a_dry_run_on_the_server_makes_no_lease_and_says_so() {
     let (stage, node) = Stage::with_unreachable_node("rehearsed-lease");
-    // Without a namespace the server would not say what becomes of a Lease there.
+    // Without the namespace, the server can't check the creation of a Lease in it.
     stage.maint(["acquire", &stage.name("worker-2")]).succeeds();
     let fence = ["fence", &node, "--dry-run=server", "--powered-off=dark"];
     let run = stage.maint(fence).succeeds();

@@ -6,8 +6,8 @@ use serde_json::json;
 use crate::support::database::{database, is_attached, pod, runs_on};
 use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 
-/// A pod that hangs in Terminating is replaced once its node is fenced, and nobody but Kubernetes
-/// deletes anything; the node comes back only when it was restarted.
+/// A pod that stays in Terminating is replaced once its node is fenced, and only Kubernetes deletes
+/// anything. The node is unfenced only after a restart.
 #[test]
 fn an_unreachable_node_is_fenced_and_its_pod_comes_back_elsewhere() {
     let stage = Stage::new("whole");

@@ -1,10 +1,10 @@
-//! `force-delete` on an unreachable node, and what the controllers make of it.
+//! `force-delete` on an unreachable node, and how the controllers react.
 
 use crate::support::database::{is_attached, pod, running_database};
 use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 
-/// A deletion waits for the kubelet. A forced one does not: a second pod of the name comes while the volume of the first is
-/// still attached to its node.
+/// A plain deletion waits for the kubelet. A forced deletion does not: a second pod of the same name appears while the
+/// volume of the first one is still attached to its node.
 #[test]
 fn a_bare_forced_deletion_is_believed_and_a_graceful_one_waits() {
     let stage = Stage::new("bare-forced");
@@ -33,8 +33,8 @@ fn a_bare_forced_deletion_is_believed_and_a_graceful_one_waits() {
     );
 }
 
-/// The pod hangs until its deletion was confirmed; then it is replaced, and its volume stays attached
-/// to the unreachable node, as the report said.
+/// The pod stays in Terminating until its deletion is confirmed. Then it is replaced, and its volume stays attached to
+/// the unreachable node, as the report said.
 #[test]
 fn a_hanging_pod_is_replaced_once_its_deletion_was_confirmed() {
     let stage = Stage::new("forced");
@@ -72,7 +72,7 @@ fn a_hanging_pod_is_replaced_once_its_deletion_was_confirmed() {
         .maint(force)
         .args([&confirm, "-m", "the rack burns"])
         .run();
-    // Nobody places the other, so it does not run.
+    // The test does not bind the replacement, so it does not run: exit code 4.
     assert_eq!(run.code, 4, "{run}");
     eventually("the set makes another", || {
         pod(&stage).is_some_and(|pod| pod["metadata"]["uid"] != before)

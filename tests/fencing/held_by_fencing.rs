@@ -1,4 +1,4 @@
-//! Every verb that finds the hold of a fencing shows its purpose, and how to end it.
+//! Every command that finds the hold of a fencing shows its purpose, and how to end it.
 
 use http::Method;
 use insta::assert_snapshot;
@@ -45,7 +45,8 @@ fn every_verb_names_what_ends_the_hold() {
     stage.is_untouched(&node);
 }
 
-/// Its reason says who fences the node and why, and an end that it is meant to have would be a lie.
+/// The reason of this hold says who fences the node and why, and a fencing hold has no expected
+/// end.
 #[test]
 fn hold_changes_nothing_of_a_hold_that_fencing_took() {
     let (stage, node) = Stage::with_unreachable_node("kept");
@@ -113,7 +114,7 @@ fn a_forced_deletion_names_what_ends_the_hold() {
     assert!(run.stderr.contains(&hint), "{run}");
 }
 
-/// Somebody begins to fence the node between the report and the lock.
+/// Another user begins to fence the node after the report and before the lock.
 #[test]
 fn a_forced_deletion_that_a_fencing_comes_before_names_what_ends_the_hold() {
     let (stage, node) = Stage::with_unreachable_node("forced-late");
@@ -140,7 +141,7 @@ fn a_forced_deletion_that_a_fencing_comes_before_names_what_ends_the_hold() {
     assert!(run.stderr.contains(&hint), "{run}");
 }
 
-/// There is no record yet, so a message that the node is already fenced would be wrong.
+/// There is no record yet, so the message must not say that the node is already fenced.
 #[test]
 fn before_the_hook_has_ended_the_node_is_being_fenced() {
     let (stage, node) = Stage::with_unreachable_node("being");

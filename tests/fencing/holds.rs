@@ -1,10 +1,10 @@
-//! The hold of a fencing: what ends it, and what becomes of it where somebody else does.
+//! The hold of a fencing: what ends it, and what happens if somebody else ends it or takes it over.
 
 use insta::assert_snapshot;
 
 use crate::support::{PatientHook, Run, Stage};
 
-/// Somebody takes the node over from its holder.
+/// Another user takes over the lock of the node.
 fn takes_over(stage: &Stage, node: &str) {
     let hold = stage.maint(["hold", node, "-m", "mine", "--take-over", "--yes"]);
     hold.holder("mallory@laptop").succeeds();
@@ -14,7 +14,7 @@ fn fence(stage: &Stage, node: &str) -> Run {
     stage.maint(["fence", node, "--powered-off=dark"]).run()
 }
 
-/// It would leave record and taint behind, and nobody would know of the node's lock.
+/// `unhold` would leave the record and the taint on a node without a lock.
 #[test]
 fn unhold_leaves_the_hold_of_a_fencing_to_unfence() {
     let (stage, node) = Stage::with_unreachable_node("not-unheld");
@@ -43,7 +43,7 @@ fn unhold_leaves_the_hold_of_a_fencing_to_unfence() {
     stage.is_untouched(&node);
 }
 
-/// As by a release with plain kubectl.
+/// The hold was ended without `unfence`, as by a release with plain kubectl.
 #[test]
 fn a_hold_that_was_ended_is_taken_again() {
     let (stage, node) = Stage::with_unreachable_node("held-again");
@@ -74,7 +74,7 @@ fn a_hold_that_was_ended_is_taken_again() {
     stage.is_untouched(&node);
 }
 
-/// What is theirs is left alone, and it is said.
+/// The output says that somebody else now holds the lock, and that hold is not changed.
 #[test]
 fn a_hold_that_somebody_took_over_is_theirs() {
     let (stage, node) = Stage::with_unreachable_node("lost");
@@ -109,7 +109,7 @@ fn a_hold_that_somebody_took_over_is_theirs() {
     assert!(stage.is_tainted(&node));
 }
 
-/// The machine is off, and nothing in the cluster says so: then the command does.
+/// The machine is off, but the cluster has no record of that, so the output says it.
 #[test]
 fn a_hook_that_succeeded_but_cannot_be_recorded_is_reported() {
     let (stage, node) = Stage::with_unreachable_node("unrecorded-hook");
@@ -138,7 +138,7 @@ fn a_hook_that_succeeded_but_cannot_be_recorded_is_reported() {
     assert_eq!(holder.as_deref(), Some("kubeadm:mallory@laptop"));
 }
 
-/// The record and the taint would stand on a node that nothing keeps others off.
+/// Without the lock, the record and the taint would be on a node that others can acquire.
 #[test]
 fn the_lock_of_a_fenced_node_is_ended_by_unfence_alone() {
     let (stage, node) = Stage::with_unreachable_node("protected");
@@ -194,7 +194,7 @@ fn a_lease_that_a_node_was_fenced_under_is_not_released_either() {
     stage.is_untouched(&node);
 }
 
-/// Its lock keeps others off it, so it is not refused.
+/// The new lock protects the node, so this is only a warning.
 #[test]
 fn locking_a_fenced_node_warns() {
     let (stage, node) = Stage::with_unreachable_node("locked-fenced");
@@ -236,7 +236,7 @@ fn locking_a_fenced_node_warns() {
     warns(&["hold", &node, "-m", "new disk"]);
 }
 
-/// Somebody had the node in the meantime, and may have started its machine again.
+/// Another user held the node in between, and may have started the machine again.
 #[test]
 fn a_hold_that_was_taken_over_and_ended_during_the_hook_leaves_no_proof() {
     let (stage, node) = Stage::with_unreachable_node("ended-between");
@@ -255,7 +255,7 @@ fn a_hold_that_was_taken_over_and_ended_during_the_hook_leaves_no_proof() {
     stage.is_untouched(&node);
 }
 
-/// The lock that this run waits under may be ended, too.
+/// The lock may also end while this run waits.
 #[test]
 fn a_hold_that_ends_while_fence_waits_is_reported() {
     let (stage, node) = Stage::with_unreachable_node("ended-waiting");

@@ -1,4 +1,4 @@
-//! Hooks: their variables, what is kept of their output, and what happens if they fail.
+//! Hooks: their variables, the part of their output that is kept, and what happens if they fail.
 
 use insta::assert_snapshot;
 
@@ -55,7 +55,6 @@ fn a_hook_gets_its_variables_and_its_output_is_kept() {
     assert_eq!(record["bootID"], "boot-1");
 }
 
-/// A hook that fails has changed nothing and leaves nothing behind.
 #[test]
 fn a_hook_that_fails_changes_nothing() {
     let (stage, node) = Stage::with_unreachable_node("fails");
@@ -90,7 +89,7 @@ fn a_hook_that_fails_changes_nothing() {
     stage.is_untouched(&node);
 }
 
-/// A hook that can't be run is found out before anything is written, and by a dry run too.
+/// A hook that can't be run is an error before anything is written, and in a dry run as well.
 #[test]
 fn a_hook_that_is_not_there_changes_nothing() {
     let (stage, node) = Stage::with_unreachable_node("nope");
@@ -120,18 +119,18 @@ fn a_hook_that_is_not_there_changes_nothing() {
     stage.is_untouched(&node);
 }
 
-/// Whether a process runs that was started by a run of this test's.
+/// Whether a process that was started by a run of this test is still running.
 fn runs(stage: &Stage) -> bool {
     let home = format!("HOME={}\0", stage.directory().display());
     let processes = std::fs::read_dir("/proc").expect("processes");
     let mut environments = processes.flatten().filter_map(|process| {
-        // Of those that have ended meanwhile, and of others' nothing can be read.
+        // The environment of a process that has ended, or of another user, can't be read.
         std::fs::read(process.path().join("environ")).ok()
     });
     environments.any(|environment| String::from_utf8_lossy(&environment).contains(&home))
 }
 
-/// A lease that may run out under the hook is no lock for it.
+/// A lock that may expire while the hook runs is not enough.
 #[test]
 fn a_lease_has_to_last_as_long_as_the_hook_may() {
     let (stage, node) = Stage::with_unreachable_node("lasts");
@@ -160,7 +159,7 @@ fn a_lease_has_to_last_as_long_as_the_hook_may() {
     assert!(ran.exists());
 }
 
-/// At a terminal, Ctrl-C goes to the hook alone.
+/// At a terminal, Ctrl-C may end only the hook. Such a hook was interrupted; it did not fail.
 #[test]
 fn a_hook_that_ctrl_c_ends_was_interrupted() {
     let (stage, node) = Stage::with_unreachable_node("ctrl-c-alone");
@@ -174,7 +173,7 @@ fn a_hook_that_ctrl_c_ends_was_interrupted() {
     }
 }
 
-/// It would run for its whole time, while nobody can cancel it.
+/// The hook would otherwise run until its time limit, and nobody could cancel it.
 #[test]
 fn a_hook_that_ignores_ctrl_c_is_killed_after_the_second() {
     let (stage, node) = Stage::with_unreachable_node("ctrl-c-twice");

@@ -1,4 +1,4 @@
-//! Ctrl-C while a hold is on its way to the node's Lease, or its end, and answers to these that are lost.
+//! Ctrl-C while the write that begins or ends a fencing hold is in progress, and lost answers to such writes.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -8,12 +8,12 @@ use rustix::process::Signal;
 
 use crate::support::{LABELLING, Stage, Treatment};
 
-/// Whether it writes to a Lease that is a lock.
+/// Whether this is a write to the Lease of a lock.
 fn is_write(method: &Method, path: &str) -> bool {
     *method == Method::PATCH && path.contains("/namespaces/kube-node-maintenance/leases/")
 }
 
-/// Keeps that, `before` of which pass.
+/// Keeps writes to locks after the first `before` ones.
 fn keeping_after(before: usize) -> impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static {
     let writes = AtomicUsize::new(0);
     move |method, path| {
@@ -25,7 +25,7 @@ fn keeping_after(before: usize) -> impl Fn(&Method, &str) -> Treatment + Send + 
     }
 }
 
-/// Keeps the first of that alone.
+/// Keeps only the first write to a lock.
 fn keeping_first() -> impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static {
     let is_first = AtomicBool::new(true);
     move |method, path| match is_write(method, path) && is_first.swap(false, Ordering::SeqCst) {
@@ -34,7 +34,7 @@ fn keeping_first() -> impl Fn(&Method, &str) -> Treatment + Send + Sync + 'stati
     }
 }
 
-/// Keeps what is written to Nodes, except for the held label.
+/// Keeps writes to Nodes, except for the held label.
 fn keeping_nodes(method: &Method, path: &str) -> Treatment {
     let is_write = *method == Method::PATCH && path.contains("/nodes/");
     match is_write && !path.contains(LABELLING) {
@@ -43,7 +43,7 @@ fn keeping_nodes(method: &Method, path: &str) -> Treatment {
     }
 }
 
-/// An unreachable node whose Lease is there already, so that its hold is a patch.
+/// An unreachable node that already has a Lease, so that the hold is written by a PATCH.
 fn with_lease(prefix: &str) -> (Stage, String) {
     let (stage, node) = Stage::with_unreachable_node(prefix);
     stage.maint(["acquire", &node]).succeeds();
@@ -51,7 +51,8 @@ fn with_lease(prefix: &str) -> (Stage, String) {
     (stage, node)
 }
 
-/// Nobody waits for as long as a request may take: and then the hold is there, and there is a way to end it.
+/// An interrupted run does not wait for the full request timeout. The hold is written later, and there is a command to
+/// end it.
 #[test]
 fn an_interrupted_hold_may_still_take_effect() {
     let (stage, node) = with_lease("late-hold");
@@ -78,7 +79,7 @@ fn an_interrupted_hold_may_still_take_effect() {
     stage.is_untouched(&node);
 }
 
-/// An answer that comes within that moment is heard, and what was taken is given back.
+/// If the answer still comes after Ctrl-C, the hold is ended again.
 #[test]
 fn a_hold_that_succeeds_after_an_interrupt_is_ended() {
     let (stage, node) = with_lease("given-back");
@@ -86,7 +87,7 @@ fn a_hold_that_succeeds_after_an_interrupt_is_ended() {
     let fence = ["fence", &node, "--powered-off=dark"];
     let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).start();
     let kept = proxy.kept();
-    // However busy the machine is, the moment begins when both are there.
+    // Stopped, because both the signal and the answer must be there when the process continues, also on a busy machine.
     run.is_sent(Signal::STOP);
     run.interrupt();
     assert_eq!(kept.passes(), 200);
@@ -102,7 +103,7 @@ fn a_hold_that_succeeds_after_an_interrupt_is_ended() {
     stage.is_untouched(&node);
 }
 
-/// The same without anybody's Ctrl-C: the server doesn't answer in time.
+/// There is no interrupt: the request times out.
 #[test]
 fn a_hold_that_gets_no_answer_may_still_be_written() {
     let (stage, node) = with_lease("unknown-hold");
@@ -118,7 +119,7 @@ fn a_hold_that_gets_no_answer_may_still_be_written() {
     assert!(run.stderr.contains(&ends), "{run}");
 }
 
-/// Record and taint are gone by then: it is unfenced, and the hold ends when its end lands.
+/// The record and the taint are already removed, so the node is unfenced. The hold ends when this write takes effect.
 #[test]
 fn an_interrupted_end_of_the_hold_may_still_take_effect() {
     let (stage, node) = Stage::with_unreachable_node("late-end");
@@ -141,14 +142,14 @@ fn an_interrupted_end_of_the_hold_may_still_take_effect() {
     assert!(!stage.is_tainted(&node));
     assert!(stage.holder(&node).is_some());
 
-    // The way out that it names, with the first write still under way.
+    // The command of the hint works while the first write is still in progress.
     unfence().args(["--yes"]).succeeds();
     stage.is_untouched(&node);
     assert_eq!(kept.passes(), 409);
 }
 
-/// The write was already complete when Ctrl-C was handled. The output still says that it was interrupted,
-/// as with other verbs.
+/// The write was already complete when Ctrl-C was handled. The output still says that it was interrupted, as with other
+/// verbs.
 #[test]
 fn an_unfence_that_is_done_after_an_interrupt_was_interrupted() {
     let (stage, node) = Stage::with_unreachable_node("done-late");
@@ -156,7 +157,7 @@ fn an_unfence_that_is_done_after_an_interrupt_was_interrupted() {
     stage.comes_back(&node, "boot-2");
     let proxy = stage.proxy(keeping_first());
     let (run, kept) = proxy.holds_up(stage.maint(["unfence", &node]));
-    // However busy the machine is, the moment begins when both are there.
+    // Stopped, because both the signal and the answer must be there when the process continues, also on a busy machine.
     run.is_sent(Signal::STOP);
     run.interrupt();
     assert_eq!(kept.passes(), 200);
@@ -172,7 +173,7 @@ fn an_unfence_that_is_done_after_an_interrupt_was_interrupted() {
     stage.is_untouched(&node);
 }
 
-/// So it is with the hold of a run that failed, which is given back.
+/// A run that fails ends its own hold, and that write may have an unknown outcome too.
 #[test]
 fn a_hold_whose_end_is_unknown_is_reported() {
     let (stage, node) = with_lease("late-return");
@@ -194,7 +195,8 @@ fn a_hold_whose_end_is_unknown_is_reported() {
     stage.is_untouched(&node);
 }
 
-/// Somebody took the node over while record and taint were on their way: it is unfenced, and theirs.
+/// Somebody takes over the lock while the record and the taint are being removed. The node is unfenced, and the lock
+/// stays with its new holder.
 #[test]
 fn a_hold_that_somebody_takes_meanwhile_keeps_no_node_fenced() {
     let (stage, node) = Stage::with_unreachable_node("taken-end");
@@ -225,7 +227,7 @@ fn a_hold_that_somebody_takes_meanwhile_keeps_no_node_fenced() {
     assert_eq!(holder.as_deref(), Some("kubeadm:mallory@laptop"));
 }
 
-/// Only the waiting ends.
+/// The interrupt ends only the wait.
 #[test]
 fn a_node_that_is_fenced_stays_so_after_an_interrupt() {
     let (stage, node) = Stage::with_unreachable_node("stays-fenced");

@@ -1,4 +1,4 @@
-//! Pods of Jobs on an unreachable node: their Job keeps them until they have failed.
+//! Pods of Jobs on an unreachable node: the Job's finalizer keeps them until they have failed.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 
 const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// A Job with a failure policy, which replaces only failed pods.
+/// Creates a Job with a failure policy, which replaces only failed pods.
 fn job(stage: &Stage) {
     stage.create(&[
         stage.namespace(),
@@ -28,7 +28,7 @@ fn job(stage: &Stage) {
     ]);
 }
 
-/// The Job's pods, except that of this uid.
+/// The pods of the Job, except the one with this uid.
 fn others(stage: &Stage, uid: &Value) -> Vec<Value> {
     let mut pods = stage.pods_with("");
     pods.retain(|pod| pod["metadata"]["uid"] != *uid);
@@ -39,7 +39,8 @@ fn name(pod: &Value) -> &str {
     pod["metadata"]["name"].as_str().expect("a name")
 }
 
-/// A pod of the Job that ran on a node which is unreachable by now, and was evicted.
+/// Creates a pod of the Job that was evicted from a node that is unreachable by now. Returns its
+/// name and uid.
 fn stuck(stage: &mut Stage) -> (String, Value) {
     let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
     let names = nodes.each_ref().map(String::as_str);
@@ -91,7 +92,7 @@ fn force_delete(stage: &Stage, pod: &str) -> String {
     running.ends().to_string()
 }
 
-/// The kubelet will never report how the pod ended, and the Job waits for that.
+/// The Job waits for the result of the pod, but its kubelet will never report one.
 #[test]
 fn a_job_that_replaces_only_failed_pods_gets_one_that_has_failed() {
     let mut stage = Stage::new("job");
@@ -99,14 +100,14 @@ fn a_job_that_replaces_only_failed_pods_gets_one_that_has_failed() {
     let (pod, uid) = stuck(&mut stage);
     assert!(others(&stage, &uid).is_empty(), "it is not replaced yet");
     let shown = force_delete(&stage, &pod);
-    // Nobody places the other, so it does not run.
+    // The test does not bind the replacement, so it does not run.
     assert!(shown.contains("-- exit code 4"), "{shown}");
     eventually("the Job makes another", || !others(&stage, &uid).is_empty());
     let other = others(&stage, &uid).remove(0);
     let message = format!("pod/{pod} force-deleted; replaced by pod/{}", name(&other));
     assert!(shown.contains(&message), "{shown}");
     assert_eq!(stage.find_pod(&pod), None);
-    // The failure policy ignores disruptions, so the Job has not failed.
+    // The failure policy ignores disruptions, so no failure is counted.
     let job = format!("/apis/batch/v1/namespaces/{}/jobs/copy", stage.own());
     let job = stage.get(&job).expect("it");
     assert_eq!(job["status"]["failed"], Value::Null, "{job:#}");
@@ -126,7 +127,7 @@ fn a_pod_that_a_bare_deletion_has_stuck_is_freed() {
     assert_eq!(left["metadata"]["finalizers"], json!([TRACKING]));
     assert_eq!(left["status"]["phase"], "Running");
     let shown = force_delete(&stage, &pod);
-    // Nobody places the other, so it does not run.
+    // The test does not bind the replacement, so it does not run.
     assert!(shown.contains("-- exit code 4"), "{shown}");
     eventually("the pod goes", || stage.find_pod(&pod).is_none());
     eventually("the Job makes another", || !others(&stage, &uid).is_empty());

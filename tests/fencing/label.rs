@@ -1,11 +1,11 @@
-//! The held label on the Node of a fencing's hold.
+//! The held label on a Node with the hold of a fencing.
 
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::support::{LABELLING, Stage, Treatment};
 
-/// The label, and the annotations that explain it.
+/// The value of the label, and the annotations that explain it.
 fn held(stage: &Stage, node: &str) -> (Value, Value) {
     let metadata = &stage.node(node)["metadata"];
     let prefix = "kubectl-maint.dev/held-";
@@ -39,7 +39,7 @@ fn the_node_is_labeled_until_it_is_unfenced() {
     assert_eq!(ticket, "OPS-7");
     assert_eq!(stage.node(&node)["spec"]["unschedulable"], Value::Null);
 
-    // The same command again writes the label if a crash, or somebody, kept it from the Node.
+    // The same command writes the label again if a crash or another user removed it.
     stage.kubectl(&["label", "node", &node, "kubectl-maint.dev/held-"]);
     stage.maint(fence).succeeds();
     assert_eq!(held(&stage, &node), (json!("true"), notes));
@@ -62,7 +62,7 @@ fn the_label_goes_with_the_hold_if_the_hook_fails() {
     assert_eq!(held(&stage, &node).1, json!({}));
 }
 
-/// Without permission, for example.
+/// The user may have no permission, for example.
 #[test]
 fn a_node_that_cannot_be_labeled_is_fenced_all_the_same() {
     let (stage, node) = Stage::with_unreachable_node("label-not");

@@ -1,4 +1,4 @@
-//! Answers of the server that are lost, and Ctrl-C while one is awaited.
+//! Lost answers of the server, and Ctrl-C while the command waits for an answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::{Kept, LABELLING, Proxy, Running, Stage, Treatment};
 
-/// Whether it writes to a Node, other than the held label.
+/// Whether this is a write to a Node that is not about the held label.
 fn is_write(method: &Method, path: &str) -> bool {
     *method == Method::PATCH
         && path.contains("/nodes/")
@@ -17,7 +17,7 @@ fn is_write(method: &Method, path: &str) -> bool {
         && !path.contains(LABELLING)
 }
 
-/// Keeps what is written to Nodes.
+/// Keeps writes to Nodes.
 fn keeping(method: &Method, path: &str) -> Treatment {
     match is_write(method, path) {
         true => Treatment::Keep,
@@ -25,7 +25,7 @@ fn keeping(method: &Method, path: &str) -> Treatment {
     }
 }
 
-/// Keeps the first of that alone.
+/// Keeps only the first write to a Node.
 fn keeping_first() -> impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static {
     let writes = AtomicUsize::new(0);
     move |method, path| {
@@ -37,20 +37,20 @@ fn keeping_first() -> impl Fn(&Method, &str) -> Treatment + Send + Sync + 'stati
     }
 }
 
-/// Starts to fence `node` on alice's word, up to the first request that `proxy` keeps.
+/// Starts `fence --powered-off` for `node` as alice, and waits for the first request that `proxy` keeps.
 fn fencing(stage: &Stage, node: &str, proxy: &Proxy, more: &[&str]) -> (Running, Kept) {
     let fence = stage.maint(["fence", node, "--powered-off=dark"]);
     proxy.holds_up(fence.args(more))
 }
 
-/// Lets a write to the Node through. The control plane may also write to it: the write is then repeated.
+/// Lets a write to the Node pass. The control plane may also write to it: the write is then repeated.
 fn passes(mut kept: Kept, proxy: &Proxy) {
     while kept.passes() == 409 {
         kept = proxy.kept();
     }
 }
 
-/// The server does not answer the write of the record: the node may be fenced at any time.
+/// The server does not answer the write of the record, so the record may still be written later.
 #[test]
 fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
     let (stage, node) = Stage::with_unreachable_node("no-answer");
@@ -77,7 +77,7 @@ fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
     drop(kept);
 }
 
-/// What was for another version of the Node will not be written any more.
+/// Once the Node has another resource version, the first write can no longer take effect.
 #[test]
 fn a_record_without_an_answer_is_written_again_for_another_version() {
     let (stage, node) = Stage::with_unreachable_node("outdated");
@@ -105,7 +105,7 @@ fn a_record_that_is_written_after_an_interrupt_is_reported() {
         assert_eq!(run.code, 130, "{run}");
         (code, run)
     };
-    // The control plane may write to the Node as well: the record is refused then.
+    // The control plane may change the Node first, and the record is refused then.
     let run = (0..10)
         .map(|_| interrupted())
         .find_map(|(code, run)| (code == 200).then_some(run))
@@ -134,7 +134,7 @@ fn an_interrupted_record_may_still_take_effect() {
     drop(kept);
 }
 
-/// The other run works under the same hold.
+/// The other run uses the same hold.
 #[test]
 fn a_run_whose_announcement_comes_too_late_leaves_its_hold_to_the_other() {
     let (stage, node) = Stage::with_unreachable_node("too-late");
@@ -155,7 +155,8 @@ fn a_run_whose_announcement_comes_too_late_leaves_its_hold_to_the_other() {
     assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
 }
 
-/// The hook has succeeded, and is announced until its record comes: the way on is named, and goes on.
+/// The hook has succeeded, and its annotation stays until the record is written. The hint's command continues from
+/// there.
 #[test]
 fn an_interrupted_record_of_a_hook_has_a_hint_to_continue() {
     let (stage, node) = Stage::with_unreachable_node("interrupted-hook");
@@ -231,7 +232,7 @@ fn an_interrupted_unfence_may_still_take_effect() {
     drop(kept);
 }
 
-/// The lock was the caller's own, and ended in another window while the record was on its way.
+/// The caller's own lock was ended by another command while the record was being written.
 #[test]
 fn a_node_whose_lock_ends_while_it_is_fenced_is_on_hold_for_it() {
     let (stage, node) = Stage::with_unreachable_node("ended-lock");
@@ -257,7 +258,7 @@ fn a_node_whose_lock_ends_while_it_is_fenced_is_on_hold_for_it() {
     stage.is_untouched(&node);
 }
 
-/// Answers once, for what is asked when `is_meant` first says so, that the server is not there.
+/// Answers with an unavailable server once, to the first request that `is_meant` selects.
 fn away_once(
     is_meant: impl Fn(&Method, &str) -> bool + Send + Sync + 'static,
 ) -> impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static {
@@ -268,7 +269,7 @@ fn away_once(
     }
 }
 
-/// The hook is the expensive part: the API server may be away for a while before its result is recorded.
+/// The hook is the expensive step, so its record is retried while the API server is unavailable.
 #[test]
 fn after_a_hook_has_succeeded_its_record_is_tried_until_the_server_is_back() {
     for (prefix, what, requests) in [

@@ -1,4 +1,5 @@
-//! Fencing, from an unreachable node to its return, and forced deletion beside it, on a real kube-apiserver and kube-controller-manager.
+//! Fencing, from an unreachable node to its return, and forced deletion, on a real kube-apiserver
+//! and kube-controller-manager.
 
 #[path = "../support/modules.rs"]
 mod modules;

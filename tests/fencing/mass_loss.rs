@@ -1,4 +1,4 @@
-//! The loss of zones, beside the real node lifecycle controller, which suspects itself in the same cases.
+//! The loss of whole zones: compared with the real node lifecycle controller, which stops evicting in the same cases.
 
 use crate::support::{HEARTBEAT_AGE, Plane, Run, Stage, eventually};
 
@@ -49,7 +49,7 @@ fn zones_of_one_and_three_nodes_and_all_zones() {
         names[number].as_str()
     };
 
-    // A small zone is no reason to doubt the network, as long as another one answers.
+    // The loss of a small zone is not suspicious while other zones answer.
     let a = stop_heartbeats(0, 0);
     assert_eq!(fence(&stage, a).code, 0);
     eventually("its pods are evicted", || is_evicted(&stage, a));
@@ -64,7 +64,7 @@ fn zones_of_one_and_three_nodes_and_all_zones() {
          from the control plane",
     );
 
-    // What was fenced says nothing about the network any more.
+    // Nodes that are fenced are not counted.
     stage.fence(a);
     is_suspect(
         &fence(&stage, b),
@@ -82,7 +82,7 @@ fn zones_of_one_and_three_nodes_and_all_zones() {
         .succeeds();
     assert_eq!(fence(&stage, &zones[1].0[1]).code, 0);
 
-    // Without any node that answers, Kubernetes stops evicting too.
+    // If no node answers, Kubernetes stops evicting too.
     let c = stop_heartbeats(2, 0);
     assert_eq!(fence(&stage, c).code, 0);
     stop_heartbeats(2, 1);

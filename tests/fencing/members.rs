@@ -21,7 +21,7 @@ fn uid(stage: &Stage, pod: &str) -> Value {
     member(stage, pod).map_or(Value::Null, |pod| pod["metadata"]["uid"].clone())
 }
 
-/// Places a member once it is there, and waits until it is ready.
+/// Waits for a member, binds it to `node`, and waits until it is ready.
 fn place(stage: &Stage, pod: &str, node: &str) {
     eventually("the set makes the member", || {
         member(stage, pod).is_some_and(|pod| pod["spec"]["nodeName"].is_null())
@@ -53,8 +53,8 @@ fn force_delete(stage: &Stage, pod: &str) -> Run {
     stage.maint(force).args(confirmed).run()
 }
 
-/// With a majority, a member is replaced at once. Without one the report says so; and with OrderedReady the replacement
-/// waits for the members before it.
+/// If a majority is left, a member is replaced at once. If not, the report says so, and with OrderedReady the
+/// replacement waits for the members before it.
 #[test]
 fn a_member_is_replaced_by_the_rules_of_its_set() {
     let mut stage = Stage::new("members");
@@ -84,12 +84,12 @@ fn a_member_is_replaced_by_the_rules_of_its_set() {
         }
         assert!(!report.contains("info     replacement"), "{report}");
         let run = force_delete(&stage, &pod);
-        // Nobody places the replacement, so it does not run.
+        // The test does not bind the replacement, so it does not run: exit code 4.
         assert_eq!(run.code, 4, "{run}");
         assert_ne!(uid(&stage, &format!("{name}-0")), before, "{run}");
     }
     stops(1);
-    // A fencer may read the set, but not list them.
+    // A fencer may get a StatefulSet, but not list StatefulSets.
     let fencer = stage.fencer("fay");
     let fence = ["fence", names[1], "--powered-off=dark", "--dry-run=server"];
     let run = stage.maint(fence).kubeconfig(&fencer).succeeds();

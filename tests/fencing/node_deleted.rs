@@ -1,4 +1,5 @@
-//! A Node that somebody deletes while it is fenced or taken back: the fencing goes with it.
+//! A Node that somebody deletes while it is fenced or unfenced: its lock and records are deleted
+//! with it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +9,7 @@ use serde_json::json;
 
 use crate::support::{LABELLING, Run, Stage, Treatment};
 
-/// A hook that says that it has begun, and succeeds once the Node is gone.
+/// A hook that prints that it has begun, and succeeds once the file `$GATE` exists.
 const HOOK: [&str; 4] = [
     "--",
     "sh",
@@ -16,7 +17,7 @@ const HOOK: [&str; 4] = [
     "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done",
 ];
 
-/// A run of `verb` with that, during which the Node is deleted.
+/// Runs `verb` with [`HOOK`], and deletes the Node while the hook runs.
 fn deleted_meanwhile(stage: &Stage, verb: &str, node: &str) -> Run {
     let proxy = stage.directory().join("proxy");
     let run = stage.maint([verb, node]).args(HOOK).env("GATE", &proxy);
@@ -27,7 +28,7 @@ fn deleted_meanwhile(stage: &Stage, verb: &str, node: &str) -> Run {
     run.ends()
 }
 
-/// Deletes the Node. Its Lease stays where it is, as where nobody collects what it leaves behind.
+/// Deletes the Node. Its Lease stays, as if the garbage collector were not running.
 fn delete(stage: &Stage, node: &str) {
     let nobodys = json!({"metadata": {"ownerReferences": null}}).to_string();
     stage.kubectl(&[
@@ -42,14 +43,14 @@ fn delete(stage: &Stage, node: &str) {
     stage.kubectl(&["delete", "node", node]);
 }
 
-/// Nobody has the lock of a node that is gone.
+/// Asserts that the Lease exists and has no holder.
 #[track_caller]
 fn is_free(stage: &Stage, node: &str) {
     assert!(stage.lease(node).is_some());
     assert_eq!(stage.holder(node), None);
 }
 
-/// Keeps what is written to Nodes, except for the held label.
+/// Keeps writes to Nodes, except for dry runs and the held label.
 fn keeping(method: &Method, path: &str) -> Treatment {
     let is_write = *method == Method::PATCH && path.contains("/nodes/");
     match is_write && !path.contains("dryRun") && !path.contains(LABELLING) {
@@ -58,7 +59,7 @@ fn keeping(method: &Method, path: &str) -> Treatment {
     }
 }
 
-/// The machine is on again, and Kubernetes knows of none: whatever comes next can't be done to it.
+/// The hook has turned the machine on, but its Node is gone, so it can't be unfenced.
 #[test]
 fn a_node_that_is_deleted_during_the_hook_of_unfence_is_reported() {
     let (stage, node) = Stage::with_unreachable_node("deleted-back");
@@ -75,7 +76,7 @@ fn a_node_that_is_deleted_during_the_hook_of_unfence_is_reported() {
     is_free(&stage, &node);
 }
 
-/// Nor is there anything to wait for once it goes while it is waited for.
+/// There is nothing to wait for after the Node is deleted.
 #[test]
 fn a_node_that_is_deleted_during_the_wait_is_reported() {
     let (stage, node) = Stage::with_unreachable_node("deleted-awaited");
@@ -90,7 +91,7 @@ fn a_node_that_is_deleted_during_the_wait_is_reported() {
     is_free(&stage, &node);
 }
 
-/// Without a hook, nothing succeeded that must be reported.
+/// No hook was run, so no result of a hook is reported.
 #[test]
 fn a_node_that_is_deleted_while_its_record_is_taken_away_leaves_no_hold() {
     let (stage, node) = Stage::with_unreachable_node("deleted-cleared");
@@ -114,7 +115,8 @@ fn a_node_that_is_deleted_while_its_record_is_taken_away_leaves_no_hold() {
     is_free(&stage, &node);
 }
 
-/// What the hook did stays done, and nobody is sent to another node.
+/// The effect of the hook stays, and a warning reports it. There is no hint, because the Node is
+/// gone.
 #[test]
 fn a_node_that_is_deleted_during_the_hook_of_fence_is_reported() {
     let (stage, node) = Stage::with_unreachable_node("deleted-hook");
@@ -132,7 +134,7 @@ fn a_node_that_is_deleted_during_the_hook_of_fence_is_reported() {
     is_free(&stage, &node);
 }
 
-/// A record without an answer will not be written any more, and the hold needs not stay for it.
+/// A record without an answer can no longer be written, so the hold is ended.
 #[test]
 fn a_record_that_gets_no_answer_before_its_node_is_deleted_leaves_no_hold() {
     let (stage, node) = Stage::with_unreachable_node("deleted-record");
@@ -154,7 +156,7 @@ fn a_record_that_gets_no_answer_before_its_node_is_deleted_leaves_no_hold() {
     is_free(&stage, &node);
 }
 
-/// No Lease is made for one that is gone by then.
+/// No Lease is created for a Node that no longer exists.
 #[test]
 fn a_node_that_is_deleted_before_its_hold_is_reported() {
     let (stage, node) = Stage::with_unreachable_node("deleted-unheld");

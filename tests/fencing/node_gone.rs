@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::database::{is_attached, pod, running_database};
 use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 
-/// The pods of the Node go with it, by the pod garbage collector, and its StatefulSet brings another.
+/// The pods of the Node are deleted by the pod garbage collector, and the StatefulSet creates new ones.
 #[test]
 fn pods_of_a_deleted_node_are_collected_and_replaced() {
     let stage = Stage::new("gone");
@@ -42,7 +42,8 @@ fn pods_of_a_deleted_node_are_collected_and_replaced() {
     );
 }
 
-/// A kubelet that registers its Node again keeps its pods: nobody collects the pods of a Node that exists.
+/// If the kubelet registers its Node again, its pods stay: the garbage collector does not delete pods of existing
+/// Nodes.
 #[test]
 fn pods_of_a_node_that_registers_again_stay() {
     let (stage, node) = Stage::with_unreachable_node("again");

@@ -1,11 +1,11 @@
-//! Others who come in between.
+//! Commands and changes that come between the steps of `fence` and `unfence`.
 
 use insta::assert_snapshot;
 use serde_json::json;
 
 use crate::support::{PatientHook, Stage, eventually};
 
-/// Its heartbeat alone tells: the Node is as it was.
+/// Only the heartbeat shows it: the Node itself has not changed.
 #[test]
 fn a_node_that_came_back_is_not_called_fenced() {
     let (stage, node) = Stage::with_unreachable_node("came-back");
@@ -37,7 +37,7 @@ fn of_two_fencers_one_sees_the_hook_of_the_other() {
     let record = stage.record(&node).expect("a record");
     assert_eq!(record["who"], "alice@bastion");
 
-    // From now on it is fenced for everybody.
+    // From now on, the node counts as fenced for every user.
     let second = stage.maint(["fence", &node, "--powered-off=dark"]);
     let run = second.holder("bob@laptop").succeeds();
     assert!(
@@ -47,7 +47,7 @@ fn of_two_fencers_one_sees_the_hook_of_the_other() {
     assert_eq!(stage.record(&node), Some(record));
 }
 
-/// What is undone is the fencing that was agreed to, not one that came meanwhile.
+/// Only the fencing that the user confirmed is undone, not a later one.
 #[test]
 fn a_node_that_is_fenced_anew_meanwhile_stays_fenced() {
     let (stage, node) = Stage::with_unreachable_node("anew-race");
@@ -72,7 +72,7 @@ fn a_node_that_is_fenced_anew_meanwhile_stays_fenced() {
     assert_eq!(stage.record(&node), Some(record));
 }
 
-/// A fence that is in its hook keeps its hold, from its own person and from others.
+/// While the hook of `fence` runs, its hold stays for the same user and for others.
 #[test]
 fn unfencing_does_not_end_the_hold_of_a_fence_at_work() {
     let (stage, node) = Stage::with_unreachable_node("at-work");
@@ -94,7 +94,7 @@ fn unfencing_does_not_end_the_hold_of_a_fence_at_work() {
     assert_eq!(run.code, 0, "{run}");
 }
 
-/// The same person in two windows has the hold in both: only one of them runs a hook at a time.
+/// Two runs of the same user share the hold, but only one of them runs a hook at a time.
 #[test]
 fn of_two_runs_of_one_fencer_one_runs_its_hook() {
     let (stage, node) = Stage::with_unreachable_node("twice");
@@ -123,7 +123,8 @@ fn of_two_runs_of_one_fencer_one_runs_its_hook() {
     assert_eq!(stage.hook(&node), None);
 }
 
-/// The first to continue an interrupted run replaces its announcement. The others are refused.
+/// The first run that continues an interrupted one replaces the hook annotation. The others are
+/// refused.
 #[test]
 fn of_those_who_continue_an_interrupted_run_one_runs_its_hook() {
     let (stage, node) = Stage::with_unreachable_node("resumers");
@@ -149,11 +150,12 @@ fn of_those_who_continue_an_interrupted_run_one_runs_its_hook() {
     assert_eq!(std::fs::read_to_string(ran).expect("it ran"), "once\n");
 }
 
-/// Two that begin at once: the announcement of one is refused, and it looks again.
+/// Of hooks that begin at the same time, the server accepts one annotation. The other runs are
+/// refused and read again.
 #[test]
 fn of_hooks_that_begin_at_once_one_runs() {
     let (stage, node) = Stage::with_unreachable_node("at-once");
-    // Under a lock that is there already nothing else keeps them apart.
+    // Under an existing lock of the same user, nothing else keeps the runs apart.
     stage.maint(["hold", &node, "-m", "dark"]).succeeds();
     let ran = stage.directory().join("ran");
     let hook = PatientHook::new(&stage).that(&format!("echo once >> '{}'", ran.display()));
@@ -173,7 +175,7 @@ fn of_hooks_that_begin_at_once_one_runs() {
     assert_eq!(std::fs::read_to_string(ran).expect("it ran"), "once\n");
 }
 
-/// The opposite hook, too, runs alone.
+/// The opposite hook also runs only once at a time.
 #[test]
 fn of_two_unfencings_one_runs_its_hook() {
     let (stage, node) = Stage::with_unreachable_node("undo-twice");

@@ -1,4 +1,4 @@
-//! What keeps a node from being fenced.
+//! Why a node is not fenced.
 
 use control_plane::Rule;
 use insta::assert_snapshot;
@@ -13,7 +13,7 @@ fn fence(stage: &Stage, node: &str, more: &[&str]) -> Run {
         .run()
 }
 
-/// Of a node that beats, nothing is asserted.
+/// `--powered-off` is refused for a node that sends heartbeats.
 #[test]
 fn a_node_that_gives_signs_of_life_is_not_fenced() {
     let (stage, node) = Stage::with_unreachable_node("alive");
@@ -25,7 +25,7 @@ fn a_node_that_gives_signs_of_life_is_not_fenced() {
     stage.is_untouched(&node);
 }
 
-/// If most of a zone is unreachable, only an accepted risk lets `fence` continue.
+/// If most of a zone is unreachable, `fence` continues only with an accepted risk.
 #[test]
 fn the_loss_of_most_of_a_zone_is_suspect() {
     let (stage, node) = Stage::with_unreachable_node("rack-7");
@@ -54,7 +54,7 @@ fn the_loss_of_most_of_a_zone_is_suspect() {
     assert_eq!(run.code, 6, "{run}");
     let hint = format!("hint: if you know that node/{node} is off, add --accept-risk=mass-loss\n");
     assert!(run.stderr.ends_with(&hint), "{run}");
-    // The same command, with what the hint adds.
+    // The same command, with the flags of the hint.
     let words = [old, "--accept-risk=mass-loss"];
     let words = [&words[..], &["-m", "the rack burns", "--dry-run=client"]].concat();
     let run = fence(&stage, &node, &words);
@@ -76,7 +76,7 @@ fn the_loss_of_most_of_a_zone_is_suspect() {
     assert!(stage.is_tainted(&node));
 }
 
-/// Who may not see the other nodes knows better or goes no further.
+/// A user who may not read the other nodes must accept the unknown, or is refused.
 #[test]
 fn an_unread_zone_is_a_separate_unknown() {
     let (stage, node) = Stage::with_unreachable_node("unseen");
@@ -128,7 +128,7 @@ fn an_unread_zone_is_a_separate_unknown() {
     assert_eq!(stage.record(&node).expect("a record")["why"], "I see them");
 }
 
-/// Who has the lock is named.
+/// The message names the holder.
 #[test]
 fn locks_of_others_are_not_fenced() {
     let (stage, node) = Stage::with_unreachable_node("held");
@@ -145,7 +145,7 @@ fn locks_of_others_are_not_fenced() {
     assert_eq!(stage.holder(&node).as_deref(), Some("bob@laptop"));
 }
 
-/// Another tool that is at work on the node doesn't know of holds.
+/// Another tool that is working on the node does not know our holds.
 #[test]
 fn a_remediation_is_not_disturbed() {
     let (stage, node) = Stage::with_unreachable_node("remedy");
@@ -191,8 +191,8 @@ fn a_remediation_is_not_disturbed() {
     }
 }
 
-/// What deploy/rbac.yaml grants users and fencers is all that it takes; users alone are told what is
-/// missing, and nothing is changed.
+/// The roles of users and fencers in deploy/rbac.yaml are enough. A user with only the role of users is told which
+/// rights are missing, and nothing is changed.
 #[test]
 fn fencers_have_the_rights_and_users_see_which_are_missing() {
     let (stage, node) = Stage::with_unreachable_node("rights");
@@ -263,7 +263,7 @@ fn fencers_have_the_rights_and_users_see_which_are_missing() {
     stage.is_untouched(&node);
 }
 
-/// One of the two proofs, and not both, of a node that is there.
+/// Exactly one of the two proofs must be given, for a node that exists.
 #[test]
 fn how_it_is_known_has_to_be_said() {
     let (stage, node) = Stage::with_unreachable_node("usage");
@@ -300,7 +300,7 @@ fn how_it_is_known_has_to_be_said() {
     stage.is_untouched(&node);
 }
 
-/// A kubelet whose clock is a minute behind is seen to renew its heartbeat.
+/// The clock of this kubelet is one minute behind, but its heartbeat is seen to change.
 #[test]
 fn a_kubelet_with_a_slow_clock_is_alive() {
     let (stage, node) = Stage::with_unreachable_node("slow-clock-alive");

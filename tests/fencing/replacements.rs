@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::database::{database, local_database, placed_on, pod, runs_on};
 use crate::support::{HEARTBEAT_AGE, Run, Stage, eventually};
 
-/// Three nodes with kubelets.
+/// Creates three nodes with kubelets.
 fn nodes(prefix: &str) -> (Stage, [String; 3], Kubelets) {
     let stage = Stage::new(prefix);
     let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
@@ -15,7 +15,8 @@ fn nodes(prefix: &str) -> (Stage, [String; 3], Kubelets) {
     (stage, nodes, kubelets)
 }
 
-/// A Deployment of one pod in the namespace of the test. Nobody evicts it from a node that is lost.
+/// Creates a Deployment of one pod in the namespace of the test. The pod is not evicted from a node
+/// that is lost.
 fn deployment(stage: &Stage) {
     let tolerations = ["unreachable", "not-ready"].map(|taint| {
         let key = format!("node.kubernetes.io/{taint}");
@@ -47,7 +48,7 @@ fn web(stage: &Stage, node: Option<&str>) -> Vec<String> {
     there.map(name).collect()
 }
 
-/// Places the pod of the Deployment that has no node. Returns its name.
+/// Binds the pod of the Deployment that has no node to `node`. Returns the name of the pod.
 fn place_web(stage: &Stage, node: &str) -> String {
     eventually("the Deployment makes a pod", || {
         !web(stage, None).is_empty()
@@ -96,14 +97,14 @@ fn the_pods_of_a_fenced_node_are_followed_until_they_run_again() {
     assert_eq!(replacement("db-0")["uid"], db_after);
     assert_eq!(replacement(&web_before)["name"], *web_after);
 
-    // A later run knows from the record which pods it had.
+    // A later run reads from the record which pods the node had.
     let run = stage.maint(fence).succeeds();
     assert!(run.stderr.ends_with(&told), "{run}");
     let item = run.item();
     let removed = item["removedPods"].as_array().expect("a list");
     assert_eq!(removed.len(), 2, "{item:#}");
 
-    // One of an earlier version does not name them.
+    // The record of an earlier version does not name them.
     let mut record = stage.record(&unreachable).expect("a record");
     record["removed"].take();
     stage.annotate(&unreachable, "kubectl-maint.dev/fenced", &record);
@@ -113,7 +114,7 @@ fn the_pods_of_a_fenced_node_are_followed_until_they_run_again() {
     stage.keep(kubelets);
 }
 
-/// The fencer's role is enough to read why.
+/// The role of a fencer is enough to read the reason.
 #[test]
 fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
     let (mut stage, [unreachable, ..], kubelets) = nodes("stuck");
@@ -207,7 +208,7 @@ fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
     stage.keep(kubelets);
 }
 
-/// Nothing comes after it, so nothing is waited for.
+/// There will be no replacement, so the command does not wait for one.
 #[test]
 fn a_pod_that_its_controller_no_longer_wants_is_not_awaited() {
     let (mut stage, [unreachable, ..], kubelets) = nodes("unwanted");
@@ -238,7 +239,8 @@ fn a_pod_that_its_controller_no_longer_wants_is_not_awaited() {
     stage.keep(kubelets);
 }
 
-/// The control plane leaves its phase as it was. A dead node is not told from a live one by that.
+/// The control plane does not change the phase of such a pod, so the phase does not show that its
+/// node is lost.
 #[test]
 fn a_replacement_on_a_node_that_is_lost_too_does_not_count() {
     let (mut stage, [unreachable, other, _], kubelets) = nodes("lost-too");

@@ -1,10 +1,10 @@
-//! What `status` shows of fenced nodes to somebody who does not name them.
+//! What `status` shows of fenced nodes that the caller does not name.
 
 use serde_json::json;
 
 use crate::support::Stage;
 
-/// The node's row among all, without the spaces.
+/// The row of the node in the table of all nodes, with single spaces.
 fn row(stage: &Stage, node: &str) -> String {
     let all = stage.maint(["status", "--all"]).succeeds();
     let row = all.stdout.lines().find(|line| line.starts_with(node));
@@ -12,7 +12,7 @@ fn row(stage: &Stage, node: &str) -> String {
     row.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Also where no hold tells that it was fenced, and where its lock is given back meanwhile.
+/// The node is also shown as fenced if its lock is not a hold, and after its lock was released.
 #[test]
 fn a_fenced_node_that_is_ready_again_is_shown_as_fenced() {
     let (stage, node) = Stage::with_unreachable_node("shown");

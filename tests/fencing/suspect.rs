@@ -1,4 +1,5 @@
-//! Nodes that are fenced on suspicion: they still report, and nothing is recorded before they have stopped.
+//! Nodes that are fenced on suspicion (`--suspect`): they still report, and nothing is recorded before they have
+//! stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +12,10 @@ use serde_json::json;
 
 use crate::support::{Maint, PatientHook, Stage, Treatment};
 
-/// How long a prompt or an end may be in coming, in milliseconds.
+/// How long a test waits for a prompt or for the end of a run, in milliseconds.
 const LIMIT: u64 = 60_000;
 
-/// A healthy node, with a heartbeat that lasts for 3 seconds.
+/// A healthy node whose heartbeat is valid for 3 s.
 fn reporting(prefix: &str) -> (Stage, String) {
     let (stage, _) = Stage::with_unreachable_node(prefix);
     let node = stage.name("worker-2");
@@ -22,12 +23,12 @@ fn reporting(prefix: &str) -> (Stage, String) {
     (stage, node)
 }
 
-/// The heartbeat of the node lasts for this many seconds.
+/// Sets how long the heartbeat of the node is valid, in seconds.
 fn heartbeat_lasts(stage: &Stage, node: &str, seconds: u32) {
     stage.patch_heartbeat(node, &json!({"leaseDurationSeconds": seconds}));
 }
 
-/// Before that, two would have different beliefs about its pods.
+/// If the node were recorded earlier, its kubelet and the control plane would disagree about its pods.
 #[test]
 fn a_suspect_is_recorded_and_tainted_only_after_it_has_stopped_reporting() {
     let (stage, node) = reporting("suspect");
@@ -64,7 +65,7 @@ fn a_suspect_is_recorded_and_tainted_only_after_it_has_stopped_reporting() {
     assert_eq!(stage.hook(&node), None);
 }
 
-/// The hook said that it is off, and it is not.
+/// The hook succeeded, but the node is still on.
 #[test]
 fn a_suspect_that_goes_on_reporting_is_never_tainted() {
     let (stage, node) = reporting("suspect-beats");
@@ -94,15 +95,15 @@ fn a_suspect_that_goes_on_reporting_is_never_tainted() {
     assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
     stage.maint(["unfence", &node, "--yes"]).succeeds();
     stage.is_untouched(&node);
-    // The operator's word is no proof of a node that reports.
+    // `--powered-off` is no proof for a node that still reports.
     let word = ["fence", &node, "--suspect", "--yes", "--powered-off=dark"];
     let run = stage.maint(word).run();
     assert_eq!(run.code, 2, "{run}");
     assert_eq!((stage.record(&node), stage.taint(&node)), (None, None));
 }
 
-/// Its heartbeat is old, and Kubernetes calls it unreachable. So does a kubelet look that runs and whose clock is
-/// wrong: only time tells them apart.
+/// Its heartbeat is old, and Kubernetes reports it unreachable. A running kubelet with a wrong clock looks the same, so
+/// the command has to watch the heartbeat for some time.
 #[test]
 fn a_suspect_that_looks_unreachable_is_watched_for_one_lease_duration() {
     let (stage, node) = Stage::with_unreachable_node("suspect-still");
@@ -125,7 +126,7 @@ fn a_suspect_that_looks_unreachable_is_watched_for_one_lease_duration() {
     assert!(stage.is_tainted(&node));
 }
 
-/// It was ready when the hook began, so pods may still come to it.
+/// The node was Ready when the hook began, so pods may still be bound to it.
 #[test]
 fn a_pod_that_nothing_recreates_and_that_comes_during_the_hook_is_not_lost_silently() {
     let (stage, node) = reporting("suspect-late-pod");
@@ -169,7 +170,7 @@ fn a_pod_that_nothing_recreates_and_that_comes_during_the_hook_is_not_lost_silen
     assert!(stage.node(&node)["spec"]["unschedulable"].is_null());
 }
 
-/// The hook has succeeded, and what is still read until the node has stopped is retried.
+/// After the hook has succeeded, reads are retried until the node has stopped reporting.
 #[test]
 fn a_short_outage_while_a_suspect_is_awaited_does_not_lose_its_proof() {
     let (stage, node) = reporting("suspect-outage");
@@ -222,7 +223,7 @@ fn a_suspect_is_left_alone_unless_it_is_confirmed() {
     }
 }
 
-/// On a terminal somebody can answer, so every fencing is confirmed there.
+/// On a terminal, somebody can answer, so every fencing is confirmed there.
 #[test]
 fn a_fencing_on_a_terminal_is_confirmed_with_the_name_of_the_node() {
     let (stage, node) = Stage::with_unreachable_node("typed");
@@ -233,8 +234,8 @@ fn a_fencing_on_a_terminal_is_confirmed_with_the_name_of_the_node() {
     }
 }
 
-/// Runs `fence` on a terminal, answers its question for the name of the node, and returns what it printed. It ends
-/// with `code`.
+/// Runs `fence` on a terminal and answers its question for the name of the node. Returns the output, and expects this
+/// exit code.
 #[track_caller]
 fn answers(fence: Maint, answer: &str, code: i32) -> String {
     let command = fence.env("TERM", "xterm").command();

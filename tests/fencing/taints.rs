@@ -1,4 +1,4 @@
-//! Out-of-service taints that others set: whether they are enough.
+//! Out-of-service taints that others set, and whether they are enough.
 
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::support::{Stage, eventually};
 
 const KEY: &str = "node.kubernetes.io/out-of-service";
 
-/// The values and effects of the node's out-of-service taints.
+/// The values and effects of the Node's out-of-service taints.
 fn taints(stage: &Stage, node: &str) -> Vec<(Value, Value)> {
     let node = stage.node(node);
     let taints = node["spec"]["taints"].as_array().into_iter().flatten();
@@ -16,7 +16,7 @@ fn taints(stage: &Stage, node: &str) -> Vec<(Value, Value)> {
         .collect()
 }
 
-/// Only one of effect NoExecute evicts pods.
+/// Only a taint with the effect NoExecute evicts pods.
 #[test]
 fn a_taint_that_evicts_nothing_is_not_enough() {
     let (stage, node) = Stage::with_unreachable_node("no-eviction");
@@ -37,7 +37,7 @@ fn a_taint_that_evicts_nothing_is_not_enough() {
     assert_eq!(taints(&stage, &node), []);
 }
 
-/// One that evicts is as good as ours.
+/// A taint that evicts is as good as ours.
 #[test]
 fn a_taint_that_evicts_is_left_as_it_is() {
     let (stage, node) = Stage::with_unreachable_node("eviction");
@@ -50,7 +50,7 @@ fn a_taint_that_evicts_is_left_as_it_is() {
     assert!(again.stdout.contains("is already fenced"), "{again}");
 }
 
-/// Two people gave their word, and the record has room for one.
+/// The record has room for only one proof.
 #[test]
 fn a_proof_that_replaces_a_recorded_one_says_so() {
     let (stage, node) = Stage::with_unreachable_node("two-proofs");

@@ -1,11 +1,11 @@
-//! The return of a node, and what is left as it was found.
+//! The return of a fenced node, and what `unfence` leaves unchanged.
 
 use insta::assert_snapshot;
 use serde_json::json;
 
 use crate::support::{PatientHook, Stage, eventually};
 
-/// A lease that was there before counts as the lock, and stays.
+/// A lock that existed before is used for the fencing, and stays.
 #[test]
 fn a_lock_that_was_there_is_left_as_found() {
     let (stage, node) = Stage::with_unreachable_node("found");
@@ -27,7 +27,7 @@ fn a_lock_that_was_there_is_left_as_found() {
     stage.is_untouched(&node);
 }
 
-/// The lease of a `with` lasts as long as that does: nobody can say until when.
+/// The lock of a `with` lasts as long as that command, so its end is not known.
 #[test]
 fn the_lease_of_an_outer_command_ends_with_it() {
     let (stage, node) = Stage::with_unreachable_node("outer");
@@ -48,7 +48,7 @@ fn the_lease_of_an_outer_command_ends_with_it() {
     assert_eq!(stage.holder(&node).as_deref(), Some(holder));
 }
 
-/// A hold that somebody made by hand is theirs, whatever they wrote as its reason.
+/// A hold that was made by hand stays, whatever its reason is.
 #[test]
 fn a_hold_that_was_there_is_left_as_found() {
     let (stage, node) = Stage::with_unreachable_node("by-hand");
@@ -78,7 +78,7 @@ fn the_lock_of_somebody_else_does_not_matter_if_the_node_is_not_fenced() {
     assert_eq!(stage.holder(&node).as_deref(), Some("bob@laptop"));
 }
 
-/// A kubelet whose clock is a minute behind is seen to renew its heartbeat.
+/// The clock of this kubelet is one minute behind, but its heartbeat is seen to change.
 #[test]
 fn a_kubelet_with_a_slow_clock_is_back_when_its_heartbeat_changes() {
     let (stage, node) = Stage::with_unreachable_node("slow-clock");
@@ -97,8 +97,8 @@ fn a_kubelet_with_a_slow_clock_is_back_when_its_heartbeat_changes() {
     stage.is_untouched(&node);
 }
 
-/// Of a node that was isolated, the opposite hook stands for a restart; of one that was powered off,
-/// by a hook or on somebody's word, it doesn't.
+/// After an isolation, the opposite hook replaces a restart. After a power-off, by a hook or by `--powered-off`, it
+/// does not.
 #[test]
 fn the_opposite_hook_brings_back_what_was_cut_off() {
     let (stage, node) = Stage::with_unreachable_node("undo");
@@ -170,8 +170,8 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     stage.is_untouched(&node);
 }
 
-/// A Node that was deleted and made anew is not fenced. If it was made from a copy, with the record and the
-/// taint of the first, its uid says nothing about the machine: its boot ID does.
+/// A Node that was deleted and created again is not fenced. If it was created from a copy with the record and the
+/// taint, its uid is new, but the machine may be the same. So the boot ID decides.
 #[test]
 fn a_new_node_of_that_name_goes_back() {
     let (stage, node) = Stage::with_unreachable_node("anew");
@@ -180,7 +180,7 @@ fn a_new_node_of_that_name_goes_back() {
         let mut again = stage.node(&node);
         stage.kubectl(&["delete", "node", &node]);
         eventually("its lock goes with it", || stage.lease(&node).is_none());
-        // `doctor` finds the held label of a hold that is gone.
+        // Without this, `doctor` would find the label of a hold that no longer exists.
         let labels = again["metadata"]["labels"].as_object_mut();
         labels.expect("labels").remove("kubectl-maint.dev/held");
         if !is_copy {
@@ -219,7 +219,7 @@ fn a_new_node_of_that_name_goes_back() {
     }
 }
 
-/// The hold of somebody else's fencing is ended by who says so.
+/// To end the hold of another user's fencing, you confirm it.
 #[test]
 fn somebody_else_may_bring_it_back_after_a_confirmation() {
     let (stage, node) = Stage::with_unreachable_node("theirs");
@@ -245,7 +245,7 @@ fn somebody_else_may_bring_it_back_after_a_confirmation() {
     ");
 }
 
-/// It matters who fenced the node, not who has its lock now.
+/// What matters is who fenced the node, not who holds its lock now.
 #[test]
 fn a_fencing_without_its_hold_is_confirmed_too() {
     for (prefix, holder, code) in [
@@ -304,7 +304,7 @@ fn the_hold_of_somebody_who_took_over_stays() {
     stage.is_untouched(&node);
 }
 
-/// A taint without a record was set by a person on purpose, so a person has to remove it.
+/// A person set this taint without a record on purpose, so a person has to remove it.
 #[test]
 fn a_taint_without_a_record_takes_somebody_who_knows() {
     let (stage, node) = Stage::with_unreachable_node("bare");
@@ -350,7 +350,7 @@ fn a_taint_without_a_record_takes_somebody_who_knows() {
     stage.is_untouched(&node);
 }
 
-/// Pods that tolerate the taint stay, and are named.
+/// Pods that tolerate the taint stay, and the output names them.
 #[test]
 fn pods_that_tolerate_the_taint_are_named() {
     let (stage, node) = Stage::with_unreachable_node("stay");
@@ -378,7 +378,7 @@ fn pods_that_tolerate_the_taint_are_named() {
     assert_eq!(outcome["fencingRecord"]["fencedBy"], "alice@bastion");
 }
 
-/// The machine is installed anew by the hook: its Node is another one, of which nobody said anything.
+/// The hook reinstalls the machine, which registers a new Node. Nothing is recorded about that Node.
 #[test]
 fn a_node_that_its_hook_replaces_is_not_fenced_any_more() {
     let (stage, node) = Stage::with_unreachable_node("replaced");
@@ -396,7 +396,7 @@ fn a_node_that_its_hook_replaces_is_not_fenced_any_more() {
     stage.is_untouched(&node);
 }
 
-/// A heartbeat that lies far ahead of the clock is none of just now: it would be one until then.
+/// A heartbeat far in the future does not show that the kubelet is alive now. It would look recent until that time.
 #[test]
 fn a_clock_that_is_ahead_brings_no_node_back() {
     let (stage, node) = Stage::with_unreachable_node("ahead");
@@ -417,7 +417,7 @@ fn a_clock_that_is_ahead_brings_no_node_back() {
     -- exit code 6
     ");
     assert!(stage.is_tainted(&node));
-    // A heartbeat that is still renewed is a sign of life.
+    // A heartbeat that still changes is a sign of life.
     let unfence = stage.maint(["unfence", &node]);
     let run = unfence.until_it_says("watching its heartbeat for up to 12s");
     renew(71);
@@ -425,7 +425,7 @@ fn a_clock_that_is_ahead_brings_no_node_back() {
     assert!(!stage.is_tainted(&node));
 }
 
-/// Kubernetes makes nothing of an annotation alone.
+/// An annotation alone has no effect on Kubernetes.
 #[test]
 fn an_unreachable_node_with_a_record_and_no_taint_is_not_called_fenced() {
     let (stage, node) = Stage::with_unreachable_node("untainted");
@@ -439,7 +439,7 @@ fn an_unreachable_node_with_a_record_and_no_taint_is_not_called_fenced() {
     ");
 }
 
-/// Under a lock of the caller's own there is no hold of the fencing yet, but a hook.
+/// The caller's own lock is used, so the fencing has no hold of its own yet, but a hook annotation.
 #[test]
 fn a_node_whose_hook_runs_is_not_called_unfenced() {
     let (stage, node) = Stage::with_unreachable_node("hook-runs");

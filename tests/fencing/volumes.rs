@@ -1,4 +1,4 @@
-//! Volumes of pods that tolerate the taint: they stay, and no others do.
+//! Volumes of pods that tolerate the taint: only these volumes stay attached.
 
 use control_plane::Rule;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::support::Stage;
 
 const DRIVER: &str = "disk.example.com";
 
-/// A volume of a claim of this name, attached to `node`.
+/// A volume with a claim of this name, attached to `node`.
 fn attached(stage: &Stage, node: &str, claim: &str) -> [Value; 2] {
     let name = stage.name(claim);
     [

@@ -1,8 +1,8 @@
-//! The library that gives a process a wall clock of its own.
+//! libfaketime, which gives a process its own wall clock.
 
 use std::path::{Path, PathBuf};
 
-/// Where Linux distributions have it; `None` if it is not installed.
+/// The path of the library in common Linux distributions, or `None` if it is not installed.
 pub(crate) fn library() -> Option<PathBuf> {
     [
         "lib/x86_64-linux-gnu",

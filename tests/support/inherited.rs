@@ -1,11 +1,11 @@
-//! Signals that the parent of the tests ignores, such as `nohup` or a shell that runs a background job,
-//! must not be ignored by the processes that the tests start.
+//! Signals that the parent of the tests ignores, for example under `nohup` or in a background job of a shell. The
+//! processes that the tests start must not ignore them.
 
 use std::sync::Once;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Catches those of HUP, INT and QUIT that are ignored: what is caught has its default effect in a
+/// Installs a handler for each of HUP, INT and QUIT that is ignored. A handled signal has its default effect in a
 /// process that is started later.
 pub(crate) fn catch_what_is_ignored() {
     static CAUGHT: Once = Once::new();

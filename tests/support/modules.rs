@@ -1,7 +1,7 @@
-//! The modules of a binary of tests.
+//! The modules of a test binary.
 
-/// Expects that `main`, the text of `tests/BINARY/main.rs`, declares every file and folder beside it:
-/// what no `mod` names holds tests that never run.
+/// Expects that `main`, the text of `tests/BINARY/main.rs`, declares every file and folder beside it. Tests in a file
+/// that no `mod` names would never run.
 #[track_caller]
 pub(crate) fn are_all_declared(binary: &str, main: &str) {
     let here = format!("{}/tests/{binary}", env!("CARGO_MANIFEST_DIR"));

@@ -1,4 +1,4 @@
-//! Everything that is printed for programs must be as the schema describes it.
+//! JSON and YAML output must match the schema.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 const SCHEMA: &str = include_str!("../../docs/schema/v2.json");
 
-/// Any name: nothing is fetched.
+/// Any URL: nothing is downloaded.
 const PLACE: &str = "https://schema.test/v2.json";
 
-/// Commands with a shape of their own. `install` prints manifests.
+/// Commands whose output has no schema. `install` prints manifests.
 const OTHERS: [&str; 2] = ["version", "install"];
 
-/// The description of values and kinds that only later releases print.
+/// The description of values and kinds that later releases may extend.
 const LATER: &str = "Later releases may add others.";
 
 /// The schema of each kind.
@@ -40,10 +40,11 @@ static KINDS: LazyLock<(Schemas, HashMap<String, SchemaIndex>)> = LazyLock::new(
     (schemas, kinds)
 });
 
-/// Checks what `kubectl maint WORDS…` printed, if it was asked for JSON or YAML.
+/// Checks what `kubectl maint WORDS…` printed, if the format is JSON or YAML.
 ///
 /// # Panics
-/// If something is not as the schema describes it.
+///
+/// If the output does not match the schema.
 #[track_caller]
 pub(crate) fn check(words: &[String], stdout: &str) {
     let printed = match format(words) {
@@ -66,7 +67,8 @@ pub(crate) fn check(words: &[String], stdout: &str) {
 /// Checks one object.
 ///
 /// # Panics
-/// As [`check`].
+///
+/// If the object does not match the schema.
 #[track_caller]
 pub(crate) fn check_value(value: &Value) {
     if let Some(error) = find_error(value) {
@@ -75,7 +77,7 @@ pub(crate) fn check_value(value: &Value) {
     check_times(value);
 }
 
-/// What the schema says against one object.
+/// The first error of one object, if it does not match the schema.
 pub(crate) fn find_error(value: &Value) -> Option<String> {
     let kind = value["kind"].as_str().unwrap_or_default();
     let (schemas, kinds) = &*KINDS;
@@ -86,7 +88,8 @@ pub(crate) fn find_error(value: &Value) -> Option<String> {
     error.map(|error| format!("{error:#}"))
 }
 
-/// Allows only the fields, values and kinds that are described. Readers of the published schema may meet new ones.
+/// Allows only the fields, values and kinds that the schema describes. The published schema allows others, because
+/// later releases may add some.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -103,7 +106,7 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// The format that `words` ask for.
+/// The output format that `words` choose.
 fn format(words: &[String]) -> Option<&str> {
     let own = words.iter().take_while(|word| *word != "--");
     let own: Vec<&str> = own.map(String::as_str).collect();
@@ -122,7 +125,7 @@ fn format(words: &[String]) -> Option<&str> {
     }
 }
 
-/// Every time is one that `jq`'s `fromdateiso8601` reads, also in a field that the schema calls a string.
+/// Checks that `fromdateiso8601` of `jq` can read every time, also in a field whose type is string.
 #[track_caller]
 fn check_times(value: &Value) {
     static TIME: LazyLock<Regex> =

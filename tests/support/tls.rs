@@ -7,7 +7,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// A server with this certificate, which offers these protocols.
+/// The configuration of a server with this certificate, which offers these protocols.
 pub(crate) fn server_config(identity: &Identity, protocols: &[&str]) -> Arc<ServerConfig> {
     let chain =
         CertificateDer::pem_slice_iter(identity.cert_pem.as_bytes()).collect::<Result<_, _>>();

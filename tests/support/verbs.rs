@@ -1,7 +1,6 @@
-//! The verbs that somebody's lock on a node is in the way of.
+//! The commands that another holder's lock blocks.
 
-/// Command lines by which others mean to have `node`, to change its lock, or to wait for it, as it is
-/// refused at once.
+/// Command lines of other users that want to lock `node`, change its lock, or wait for it. All of them fail at once.
 pub(crate) fn kept_off(node: &str) -> [Vec<&str>; 8] {
     [
         vec!["acquire", node],

@@ -1,13 +1,13 @@
-//! Processes whose wall clock is wrong, or jumps.
+//! Processes whose wall clock is wrong or jumps.
 
 use std::path::{Path, PathBuf};
 
 use crate::faketime;
 
-/// With this variable, tests that need libfaketime are left out where it is not installed.
+/// If this variable is set, tests that need libfaketime are skipped if it is not installed.
 const WITHOUT: &str = "CHAOS_WITHOUT_FAKETIME";
 
-/// `None` if the test is skipped, which is printed.
+/// The path of libfaketime. `None` if the test is skipped, which is printed.
 pub(crate) fn library() -> Option<PathBuf> {
     let found = faketime::library();
     if found.is_none() {
@@ -17,7 +17,7 @@ pub(crate) fn library() -> Option<PathBuf> {
             std::env::var_os(WITHOUT).is_some(),
             "{hint}; with {WITHOUT}=1 this test is left out"
         );
-        // Past the test harness, which keeps what a test prints that passes.
+        // Written to stderr directly, because the test harness hides the output of a test that passes.
         let _nobody_listens = writeln!(
             std::io::stderr(),
             "warning: {hint}: clocks that are wrong were NOT tested"
@@ -26,7 +26,7 @@ pub(crate) fn library() -> Option<PathBuf> {
     found
 }
 
-/// The environment of a process whose wall clock alone is wrong, as `fault` says.
+/// The environment of a process with a wrong wall clock, set by `fault`. Its other clocks are right.
 pub(crate) fn environment<'a>(
     library: &'a Path,
     fault: &[(&'a str, &'a str)],
@@ -39,7 +39,7 @@ pub(crate) fn environment<'a>(
     variables
 }
 
-/// A file that says by how many seconds a wall clock is ahead, and may say something else at any time.
+/// A file with the number of seconds by which a wall clock is ahead. It can be changed at any time.
 pub(crate) struct Clock(PathBuf);
 
 impl Clock {
@@ -50,13 +50,13 @@ impl Clock {
     }
 
     pub(crate) fn set(&self, ahead: i64) {
-        // At once: it is read all the time.
+        // A rename, because processes read the file all the time.
         let next = self.0.with_extension("next");
         std::fs::write(&next, format!("+{ahead}\n")).expect("a file");
         std::fs::rename(&next, &self.0).expect("a file");
     }
 
-    /// For [`environment`].
+    /// The variables for [`environment`].
     pub(crate) fn fault(&self) -> [(&str, &str); 2] {
         let path = self.0.to_str().expect("a path in text");
         [

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Stage, VOLUME_ATTACHMENTS, eventually};
 
-/// A StatefulSet of one pod with a volume of a CSI driver.
+/// Creates a StatefulSet of one pod with a volume of a CSI driver.
 pub(crate) fn database(stage: &Stage) {
     let driver = stage.driver("disk", true);
     let volume = json!({"csi": {"driver": driver, "volumeHandle": stage.own()}});
@@ -13,14 +13,14 @@ pub(crate) fn database(stage: &Stage) {
     stage.create(&set(stage, "db", "ReadWriteOnce", &volume));
 }
 
-/// The same with a local disk.
+/// Creates a StatefulSet of one pod with a local disk.
 pub(crate) fn local_database(stage: &Stage) {
     stage.create(&[stage.namespace()]);
     stage.create(&set(stage, "db", "ReadWriteOnce", &local(stage)));
 }
 
-/// Three nodes with kubelets and a database on the first of them. Returns the kubelets, the names of the nodes, and the uid of
-/// the pod.
+/// Creates three nodes with kubelets, and a database on the first of them. Returns the kubelets, the names of the
+/// nodes, and the uid of the pod.
 pub(crate) fn running_database(stage: &Stage) -> (Kubelets, [String; 3], Value) {
     let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
     let kubelets = stage.kubelets(&nodes.each_ref().map(String::as_str));
@@ -29,7 +29,8 @@ pub(crate) fn running_database(stage: &Stage) -> (Kubelets, [String; 3], Value) 
     (kubelets, nodes, uid)
 }
 
-/// A disk that only the nodes have whose label `disk` is the name of the test.
+/// The source and node affinity of a local disk that only nodes with the label `disk` can use. The label's value is the
+/// name of the test.
 pub(crate) fn local(stage: &Stage) -> Value {
     let here = json!({"key": "disk", "operator": "In", "values": [stage.own()]});
     json!({
@@ -71,7 +72,7 @@ pub(crate) fn set(stage: &Stage, name: &str, mode: &str, source: &Value) -> [Val
     ]
 }
 
-/// A StatefulSet whose pods end within a second.
+/// A StatefulSet whose pods end within one second.
 pub(crate) fn stateful_set(stage: &Stage, name: &str, replicas: u32, volumes: &Value) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "StatefulSet",
@@ -91,12 +92,12 @@ pub(crate) fn stateful_set(stage: &Stage, name: &str, replicas: u32, volumes: &V
     })
 }
 
-/// The pod of the database, if there is one.
+/// The pod of the database, if it exists.
 pub(crate) fn pod(stage: &Stage) -> Option<Value> {
     stage.find_pod("db-0")
 }
 
-/// Places the pod and waits until it runs there.
+/// Binds the pod to `node` and waits until it runs there.
 pub(crate) fn placed_on(stage: &Stage, node: &str) {
     eventually("the set makes a pod", || pod(stage).is_some());
     stage
@@ -108,7 +109,7 @@ pub(crate) fn placed_on(stage: &Stage, node: &str) {
     });
 }
 
-/// The same, with its volume. Returns its uid.
+/// Binds the pod to `node`, and waits until it runs and its volume is attached and in use. Returns the uid of the pod.
 pub(crate) fn runs_on(stage: &Stage, node: &str) -> Value {
     placed_on(stage, node);
     eventually("its volume is attached and in use", || {

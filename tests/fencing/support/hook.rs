@@ -1,14 +1,14 @@
-//! A hook that ends when the test says so.
+//! A hook that runs until the test lets it end.
 
 use std::path::PathBuf;
 
 use super::Stage;
 use super::run::{Maint, Running};
 
-/// A hook that says that it has begun, and succeeds once it may end.
+/// A hook that prints that it has begun, and succeeds once the test lets it end.
 pub(crate) struct PatientHook {
     script: String,
-    /// The file that it waits for.
+    /// The file that the hook waits for.
     end: PathBuf,
 }
 
@@ -22,7 +22,7 @@ impl PatientHook {
         Self { script, end }
     }
 
-    /// One that does this at first.
+    /// A hook that does this first.
     pub(crate) fn that(self, does: &str) -> Self {
         Self {
             script: format!("{does}; {}", self.script),
@@ -30,12 +30,12 @@ impl PatientHook {
         }
     }
 
-    /// `verb` with this hook.
+    /// Adds this hook to the command line.
     pub(crate) fn of(&self, verb: Maint) -> Maint {
         verb.args(["--", "sh", "-c", &self.script])
     }
 
-    /// Starts `verb` with it, up to its beginning.
+    /// Starts the command with this hook, and waits until the hook has begun.
     #[track_caller]
     pub(crate) fn begins(&self, verb: Maint) -> Running {
         self.of(verb).until_it_says("begun")

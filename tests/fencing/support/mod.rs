@@ -1,4 +1,4 @@
-//! What the tests are made of.
+//! The cluster, hooks and heartbeats that the tests share.
 
 #[allow(dead_code)]
 #[path = "../../cli/support/cluster.rs"]
@@ -20,7 +20,7 @@ mod stage;
 #[path = "../../support/tls.rs"]
 mod tls;
 
-/// What the path of a write of the held label contains.
+/// Part of the path of every write of the held label.
 pub(crate) const LABELLING: &str = "fieldManager=kubectl-maint-node-keys";
 
 pub(crate) use hook::PatientHook;

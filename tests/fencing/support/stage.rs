@@ -1,4 +1,4 @@
-//! A cluster that finds unreachable nodes within seconds, with nodes of the test's own.
+//! A cluster that detects unreachable nodes within seconds, in which each test has its own nodes.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use super::heartbeat::Heart;
 use super::proxy::{Proxy, Treatment};
 use super::run::Maint;
 
-/// How old the last heartbeat of an unreachable node is.
+/// The age of the last heartbeat of an unreachable node.
 pub(crate) const HEARTBEAT_AGE: Duration = Duration::from_secs(300);
 
-/// Longer than anything takes that a test waits for.
+/// Longer than anything that a test waits for.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -32,12 +32,12 @@ pub(crate) const VOLUME_ATTACHMENTS: &str = "/apis/storage.k8s.io/v1/volumeattac
 /// A control plane that is started when the first test needs it.
 pub(crate) type Plane = OnceLock<Result<ControlPlane, String>>;
 
-/// A test's part of the cluster: names that begin with its prefix, which is a zone and a namespace too.
+/// A test's part of the cluster. Names begin with the test's prefix, and a zone and a namespace have its name.
 pub(crate) struct Stage {
     pub(crate) plane: &'static ControlPlane,
     cluster: Cluster,
     own: String,
-    /// Of the nodes that are well.
+    /// The kubelets of the healthy nodes.
     kubelets: Option<Kubelets>,
     hearts: RefCell<Vec<Heart>>,
     drivers: RefCell<Vec<CsiDriver>>,
@@ -49,7 +49,7 @@ impl Stage {
         Self::on(&PLANE, prefix)
     }
 
-    /// A stage on a control plane for itself: for tests in which all nodes of a cluster count.
+    /// A stage on another control plane, for tests that count all nodes of a cluster.
     pub(crate) fn on(plane: &'static Plane, prefix: &str) -> Self {
         let plane = plane
             .get_or_init(|| {
@@ -68,8 +68,8 @@ impl Stage {
         }
     }
 
-    /// A zone of an unreachable node, whose name it returns, and two others that are well. The unreachable one has
-    /// no kubelet: it stays as it is.
+    /// A zone with an unreachable node, whose name is returned, and two healthy nodes. The unreachable node has no
+    /// kubelet, so its state does not change by itself.
     pub(crate) fn with_unreachable_node(prefix: &str) -> (Self, String) {
         let mut stage = Self::new(prefix);
         let unreachable = stage.name("worker-1");
@@ -96,12 +96,12 @@ impl Stage {
         (stage, unreachable)
     }
 
-    /// Keeps these kubelets alive until the test ends.
+    /// Keeps these kubelets running until the test ends.
     pub(crate) fn keep(&mut self, kubelets: Kubelets) {
         self.kubelets = Some(kubelets);
     }
 
-    /// A CSI driver of the test's own, at work until the test ends. Returns its name.
+    /// Starts a CSI driver of this test, which runs until the test ends. Returns its name.
     pub(crate) fn driver(&self, short: &str, attach_required: bool) -> String {
         let name = format!("{}.example.com", self.name(short));
         let driver = self.plane.csi_driver(&name, attach_required);
@@ -109,7 +109,7 @@ impl Stage {
         name
     }
 
-    /// Nodes of the test's zone with kubelets.
+    /// Creates nodes with kubelets in the zone of the test.
     pub(crate) fn kubelets(&self, nodes: &[&str]) -> Kubelets {
         let zone = [(ZONE, self.own())];
         self.plane.kubelets(nodes, &zone).expect("nodes")
@@ -119,12 +119,12 @@ impl Stage {
         self.cluster.name(short)
     }
 
-    /// The zone and namespace of the test.
+    /// The name of the zone and namespace of the test.
     pub(crate) fn own(&self) -> &str {
         &self.own
     }
 
-    /// A directory that goes with the test.
+    /// A temporary directory, deleted at the end of the test.
     pub(crate) fn directory(&self) -> &Path {
         self.cluster.directory()
     }
@@ -151,7 +151,7 @@ impl Stage {
         user.expect("a kubeconfig")
     }
 
-    /// A proxy before the cluster, at which `plan` decides on every request by method and path.
+    /// A proxy in front of the cluster. For each request, `plan` chooses the treatment by method and path.
     pub(crate) fn proxy(
         &self,
         plan: impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static,
@@ -159,7 +159,7 @@ impl Stage {
         self.cluster.proxy(plan)
     }
 
-    /// Fences `node` on alice's word.
+    /// Fences `node` with `--powered-off`, as alice.
     pub(crate) fn fence(&self, node: &str) {
         self.maint(["fence", node, "--powered-off=dark"]).succeeds();
     }
@@ -174,26 +174,26 @@ impl Stage {
         self.cluster.get(&node_path(name))
     }
 
-    /// The object of this path, if it exists.
+    /// The object at this path, if it exists.
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Option<Value> {
         self.cluster.find(path)
     }
 
-    /// The objects in the list of this path.
+    /// The items of the list at this path.
     #[track_caller]
     pub(crate) fn list(&self, path: &str) -> Vec<Value> {
         let mut list = self.cluster.get(path);
         serde_json::from_value(list["items"].take()).expect("items")
     }
 
-    /// The pod of this name in the namespace of the test, if there is one.
+    /// The pod of this name in the namespace of the test, if it exists.
     #[track_caller]
     pub(crate) fn find_pod(&self, name: &str) -> Option<Value> {
         self.get(&format!("/api/v1/namespaces/{}/pods/{name}", self.own()))
     }
 
-    /// The pods in the namespace of the test that have the label; all of them if it is empty.
+    /// The pods in the namespace of the test with this label, or all pods if `label` is empty.
     #[track_caller]
     pub(crate) fn pods_with(&self, label: &str) -> Vec<Value> {
         self.list(&format!(
@@ -202,7 +202,7 @@ impl Stage {
         ))
     }
 
-    /// Creates what `objects` describe.
+    /// Creates these objects.
     #[track_caller]
     pub(crate) fn create(&self, objects: &[Value]) {
         for object in objects {
@@ -217,12 +217,12 @@ impl Stage {
         }
     }
 
-    /// The namespace of the test, to be created.
+    /// The manifest of the namespace of the test.
     pub(crate) fn namespace(&self) -> Value {
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.own()}})
     }
 
-    /// A pod on `node` in the namespace of the test, to be created.
+    /// The manifest of a pod on `node`, in the namespace of the test.
     pub(crate) fn pod(&self, name: &str, node: &str) -> Value {
         json!({
             "apiVersion": "v1", "kind": "Pod",
@@ -231,7 +231,7 @@ impl Stage {
         })
     }
 
-    /// Creates a pod on `node` that stays when it is deleted, and the namespace of the test.
+    /// Creates the namespace of the test, and a pod on `node` that stays when it is deleted, because of a finalizer.
     pub(crate) fn create_pod_that_stays(&self, node: &str) {
         let mut pod = self.pod("stays", node);
         pod["metadata"]["finalizers"] = json!(["example.com/backup"]);
@@ -256,21 +256,21 @@ impl Stage {
         self.cluster.patch(&path, &json!({"spec": spec}));
     }
 
-    /// One heartbeat of the node, at this time by its own clock.
+    /// Sends one heartbeat of the node, with this time by the node's own clock.
     #[track_caller]
     pub(crate) fn beats_at(&self, node: &str, time: DateTime<Utc>) {
         let time = time.to_rfc3339_opts(SecondsFormat::Micros, true);
         self.patch_heartbeat(node, &json!({"renewTime": time}));
     }
 
-    /// The node gives signs of life again, from a kernel of this boot ID.
+    /// The node sends heartbeats again, with this boot ID.
     pub(crate) fn comes_back(&self, node: &str, boot_id: &str) {
         let status = json!({"status": {"nodeInfo": {"bootID": boot_id}}});
         self.patch_status(node, &status);
         self.beats(node);
     }
 
-    /// The heartbeat of the node is fresh from now on; of the Node itself nothing changes.
+    /// Starts heartbeats of the node. The Node object does not change.
     pub(crate) fn beats(&self, node: &str) {
         self.hearts.borrow_mut().push(Heart::of(node, self.plane));
     }
@@ -284,7 +284,7 @@ impl Stage {
         self.is_reported_unreachable(node);
     }
 
-    /// Waits until the control plane reported a node unreachable.
+    /// Waits until the control plane has reported the node unreachable.
     pub(crate) fn is_reported_unreachable(&self, node: &str) {
         eventually("the node is reported unreachable", || {
             let node = self.node(node);
@@ -297,7 +297,7 @@ impl Stage {
         });
     }
 
-    /// The Lease that is the node's lock.
+    /// The Lease of the node's lock.
     pub(crate) fn lease(&self, node: &str) -> Option<Value> {
         self.get(&format!("{LEASES}/{node}"))
     }
@@ -315,24 +315,24 @@ impl Stage {
         self.cluster.delete(&format!("{LEASES}/{node}"));
     }
 
-    /// Who holds the node's lock.
+    /// The holder of the node's lock.
     pub(crate) fn holder(&self, node: &str) -> Option<String> {
         let lease = self.lease(node)?;
         let holder = lease["spec"]["holderIdentity"].as_str()?;
         (!holder.is_empty()).then(|| holder.to_owned())
     }
 
-    /// The record on the node.
+    /// The fencing record on the Node.
     pub(crate) fn record(&self, node: &str) -> Option<Value> {
         self.annotation(node, "kubectl-maint.dev/fenced")
     }
 
-    /// The hook that is announced on the node.
+    /// The hook annotation on the Node.
     pub(crate) fn hook(&self, node: &str) -> Option<Value> {
         self.annotation(node, "kubectl-maint.dev/hook")
     }
 
-    /// The flag that says that the announced hook has ended.
+    /// The flag that says that the hook in the annotation has ended.
     #[track_caller]
     pub(crate) fn resume(&self, node: &str) -> String {
         let hook = self.hook(node).expect("a hook");
@@ -345,18 +345,18 @@ impl Stage {
         Some(serde_json::from_str(text).expect("JSON"))
     }
 
-    /// Writes an annotation of the node, by hand.
+    /// Writes an annotation of the Node by hand.
     pub(crate) fn annotate(&self, node: &str, name: &str, value: &Value) {
         let annotations = json!({name: value.to_string()});
         self.patch_node(node, &json!({"metadata": {"annotations": annotations}}));
     }
 
-    /// Whether the node has the taint.
+    /// Whether the Node has the out-of-service taint.
     pub(crate) fn is_tainted(&self, node: &str) -> bool {
         self.taint(node).is_some()
     }
 
-    /// The taint that says that nothing runs on the node any more.
+    /// The out-of-service taint of the Node.
     pub(crate) fn taint(&self, node: &str) -> Option<Value> {
         let node = self.node(node);
         let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
@@ -368,7 +368,7 @@ impl Stage {
         ours.cloned()
     }
 
-    /// Nothing of a fencing is there: no record, no hook, no taint, no label, no lock.
+    /// Asserts that nothing of a fencing is left: no record, no hook, no taint, no label, no lock.
     #[track_caller]
     pub(crate) fn is_untouched(&self, node: &str) {
         assert_eq!(self.record(node), None);
@@ -384,7 +384,7 @@ fn node_path(name: &str) -> String {
     format!("/api/v1/nodes/{name}")
 }
 
-/// Waits until `is_so`.
+/// Waits until `is_so` returns true.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + TIME_LIMIT;
