@@ -1,4 +1,4 @@
-//! What the audit log says about a write to a lock: who, which rules it breaks, and the lock.
+//! What the audit log says about a write to a lock: the user, the broken rules, and the lock.
 
 use control_plane::{NodeSpec, Rule};
 use serde_json::{Value, json};
@@ -8,7 +8,8 @@ use crate::support::{
     wait_until,
 };
 
-/// The annotations of the last write that `user` sent to `path`, without those of the policies that are not about locks.
+/// The annotations of the last write that `user` sent to `path`. Those of the policies that are not about locks are
+/// left out.
 fn annotations(cluster: &Audited, user: &str, path: &str) -> Value {
     let mut found = Value::Null;
     wait_until("the audit log has the write", || {
@@ -23,7 +24,7 @@ fn annotations(cluster: &Audited, user: &str, path: &str) -> Value {
     found
 }
 
-/// The rule that the write broke.
+/// The code of the rule that the write broke.
 fn broken_rule(annotations: &Value) -> &str {
     let failure = &annotations["validation.policy.admission.k8s.io/validation_failure"];
     let failure = failure.as_str().unwrap_or_default();
@@ -72,7 +73,7 @@ fn the_audit_log_names_the_rule_and_the_lock() {
             assert_eq!(key("lock-id"), *lock_id, "{noted}");
             assert_eq!(key("takeover"), Value::Null, "{noted}");
         }
-        // A takeover breaks no rule, and is there nevertheless.
+        // A takeover breaks no rule, but is in the audit log.
         ada.succeeds(&["unhold", name, "--yes"]);
         for (policy, path) in [("leases", &lease), ("nodes", &node)] {
             let noted = annotations(&cluster, &ada.name, path);
@@ -80,7 +81,7 @@ fn the_audit_log_names_the_rule_and_the_lock() {
             let key = format!("kubectl-maint-{policy}/takeover");
             assert_eq!(noted[key], *lock_id, "{noted}");
         }
-        // A free node has no lock.
+        // Without a lock, the log has no annotations.
         let other = json!({"metadata": {"annotations": {"example.com/x": name}}});
         admitted(bob.patch(&lease, &other), "another annotation");
         let noted = annotations(&cluster, &bob.name, &lease).to_string();

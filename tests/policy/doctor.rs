@@ -1,4 +1,4 @@
-//! `doctor`: its findings and its hints.
+//! The findings and hints of `doctor`.
 
 use control_plane::{ControlPlane, NodeSpec, Rule, is_left_out};
 use serde_json::{Value, json};
@@ -108,7 +108,7 @@ fn problems_are_named_with_what_to_do() {
         count.parse().is_ok_and(|count: u32| count >= 1)
             && rest.contains("since this API server started\nto see which requests, search the audit log for the annotation ")
     });
-    // Who may read the policies may not have the right to read the metrics.
+    // A user who may read the policies may have no right to read the metrics.
     let group = "admissionregistration.k8s.io";
     let kinds = [
         "validatingadmissionpolicies",
@@ -136,7 +136,7 @@ fn problems_are_named_with_what_to_do() {
         let warned = admin.maint(&["acquire", "checked", "--holder", "x", "--dry-run=server"]);
         warned.code == 0
     });
-    // Its own dry runs break rules, and nobody must be warned of that.
+    // The dry runs of `doctor` break rules, and must not print warnings.
     doctor(&uma, 0);
     admin.succeeds(&["enforce", "deny"]);
     await_denial(&admin, true);
@@ -171,7 +171,7 @@ fn problems_are_named_with_what_to_do() {
     admin.succeeds(&["enforce", "deny"]);
     await_denial(&admin, true);
 
-    // Policies of these names which check nothing.
+    // Policies with our names that check nothing.
     for (policy, check) in [
         ("kubectl-maint-leases", "lease policy"),
         ("kubectl-maint-nodes", "node policy"),
@@ -200,7 +200,7 @@ fn problems_are_named_with_what_to_do() {
     );
 }
 
-/// As behind a load balancer. A second apart is within what locks stand.
+/// Several servers answer, as behind a load balancer. A difference of 1 s is harmless for locks.
 #[test]
 fn servers_whose_clocks_disagree_are_reported() {
     let Some(plane) = denying() else { return };
@@ -293,7 +293,7 @@ fn locks_of_other_tools_are_shown() {
     );
 }
 
-/// A program reads the same.
+/// JSON output has the same findings.
 #[test]
 fn findings_are_printed_as_data() {
     let Some(plane) = denying() else { return };

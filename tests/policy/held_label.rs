@@ -1,4 +1,4 @@
-//! The held label as locks and holds write it, with the node policy in deny mode.
+//! The held label, as locks and holds write it, with the node policy in deny mode.
 
 use control_plane::{ControlPlane, NodeSpec, Rule};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn node(plane: &ControlPlane, name: &str) -> String {
     format!("{NODES}/{name}")
 }
 
-/// The label, and the annotations of the hold.
+/// The label, and the annotations that explain it, without the lock id.
 fn record(seen: &Value) -> (Value, Value) {
     let notes = seen["metadata"]["annotations"].as_object();
     let notes = notes.into_iter().flatten();
@@ -64,7 +64,7 @@ fn says_what_the_hold_says_and_goes_with_it() {
     );
     refused_by("maint-held-delete", &carol.delete(&path), "by another");
 
-    // The same command again writes the new reason. Without the label, it repairs it.
+    // The same command updates the reason. It also writes the label again if it is missing.
     alice.succeeds(&["hold", name, "-m", "parts ordered"]);
     let (_, notes) = record(&alice.get(&path));
     assert_eq!(notes["-reason"], "parts ordered");
@@ -100,7 +100,7 @@ fn a_cordon_of_the_hold_ends_with_it_and_no_other() {
         assert!(is_cordoned(&alice, &path));
         let schedulable = (!was_cordoned).to_string();
         assert_eq!(record(&alice.get(&path)).1["-schedulable"], schedulable);
-        // Without the flag, the cordon stays.
+        // Without --cordon, the node stays cordoned.
         alice.succeeds(&["hold", name, "-m", "because"]);
         assert!(is_cordoned(&alice, &path));
         assert_eq!(record(&alice.get(&path)).1["-schedulable"], schedulable);
@@ -118,7 +118,7 @@ fn a_cordon_of_the_hold_ends_with_it_and_no_other() {
 fn without_the_right_to_patch_nodes_a_hold_works() {
     let Some(plane) = denying() else { return };
     let _logs = plane.keep_logs_on_panic("label-rights");
-    // The right to hold, and none on Nodes but to read them.
+    // The user may hold, but may only read Nodes.
     let rights = [control_plane::Rule::new(
         "coordination.k8s.io",
         &["leases"],
@@ -150,12 +150,12 @@ fn without_the_right_to_patch_nodes_a_hold_works() {
     assert_eq!(lease["spec"]["holderIdentity"], "");
     let alice = holder(plane, "label-alice");
     alice.succeeds(&["hold", name, "-m", "why"]);
-    // Nothing is left of a hold that does not end.
+    // `unhold` has nothing to remove if the hold itself can't be ended.
     let eve = person(plane, "label-eve", &[USERS]);
     let run = eve.maint(&["unhold", name, "--yes"]);
     assert!(run.stderr.contains("maint-unhold-right"), "{run:?}");
     assert!(!run.stderr.contains("could not remove"), "{run:?}");
-    // The label of somebody else stays, and is reported.
+    // A label of another holder stays, and is reported.
     plane
         .grant(
             "label-uma",
@@ -188,7 +188,7 @@ fn a_takeover_and_a_new_hold_replace_what_is_left() {
     ada.succeeds(&["unhold", name, "--yes"]);
     assert_eq!(record(&ada.get(&path)).0, Value::Null);
 
-    // A hold that ended without its label: the next one replaces it, with a cordon.
+    // A hold that another client ended, without its label: the next hold replaces the label, with a cordon.
     alice.succeeds(&["hold", name, "-m", "why"]);
     let lease = format!("{LEASES}/{name}");
     let free =
@@ -201,7 +201,7 @@ fn a_takeover_and_a_new_hold_replace_what_is_left() {
     assert_eq!(record(&bob.get(&path)).1["-user"], "label-bob");
     assert!(is_cordoned(&bob, &path));
 
-    // The takeover of a hold keeps its cordon, until its own end.
+    // The takeover of a hold keeps its cordon. The end of the new hold removes it.
     ada.succeeds(&["hold", name, "-m", "burning smell", "--take-over", "--yes"]);
     assert_eq!(record(&bob.get(&path)).1["-user"], "label-ada");
     assert!(is_cordoned(&bob, &path));
@@ -210,7 +210,8 @@ fn a_takeover_and_a_new_hold_replace_what_is_left() {
     assert_eq!(record(&admin(plane).get(&path)).0, Value::Null);
 }
 
-/// The annotation then belongs to another field manager. The policy admits the id of the ended lock in one write only.
+/// After the edit, the annotation belongs to another field manager. The policy admits the lock id of the ended lock in
+/// only one write.
 #[test]
 fn a_hold_whose_reason_was_edited_ends_with_all_that_it_set() {
     let Some(plane) = denying() else { return };
@@ -235,7 +236,8 @@ fn a_hold_whose_reason_was_edited_ends_with_all_that_it_set() {
     }
 }
 
-/// Also under a name that many people share: the policy lets it only take over, once for each lock id.
+/// This also works for a shared user name, which the policy only allows to take over. The policy admits that once for
+/// each lock id.
 #[test]
 fn a_hold_behind_a_killed_unhold_is_labeled_again() {
     let Some(plane) = denying() else { return };
@@ -295,7 +297,7 @@ fn a_copy_of_a_node_on_hold_is_held_and_released() {
     assert!(!seen.to_string().contains("scale-down-disabled"), "{seen}");
 }
 
-/// A condition as the kubelet writes it: it sets a time on the Node.
+/// Writes a condition as the kubelet does. This sets a time in the Node's managedFields.
 fn heartbeat(plane: &ControlPlane, path: &str) {
     let condition = json!({
         "type": "Ready", "status": "True", "reason": "Test", "lastHeartbeatTime": at(0),
@@ -343,11 +345,11 @@ fn a_lock_protects_its_node_until_it_expires() {
     assert_eq!(record(&alice.get(&path)), (Value::Null, json!({})));
     assert!(!is_cordoned(&alice, &path));
 
-    // It expires. A write that sets a field has a time.
+    // The lock expires. A write that sets a field records a time in managedFields.
     alice.succeeds(&["acquire", name, "--protect", "--duration", "3s"]);
     refused_by("maint-held-cordon", &cordon(json!(true)), "before the end");
     wait_until("the cordon is admitted", || cordon(json!(true)).is_ok());
-    // A deletion has none, so the time of the cordon counts.
+    // A deletion records no time, so the policy uses the time of the cordon.
     assert_eq!(record(&alice.get(&path)).0, "true");
     admitted(carol.delete(&path), "expired");
 }
@@ -373,7 +375,7 @@ fn without_later_writes_an_expired_lock_is_cleaned_up_by_doctor() {
         record(&bob.get(&path)).0 == Value::Null
     });
     assert_eq!(record(&bob.get(&path)), (Value::Null, json!({})));
-    // The next holder does so, too.
+    // The next holder also uncordons the node.
     alice.succeeds(&["release", name]);
     alice.succeeds(&["acquire", name, "--protect", "--cordon", "--duration", "3s"]);
     wait_until("bob acquires it", || {

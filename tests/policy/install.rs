@@ -1,5 +1,5 @@
-//! `install`, `enforce` and `uninstall`, each on its own control plane, because they affect all requests. Also:
-//! switching the policies off without the plugin.
+//! `install`, `enforce` and `uninstall`. Each test has its own control plane, because these commands affect all
+//! requests. Also how to switch the policies off without the plugin.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -27,17 +27,17 @@ fn actions(admin: &Person) -> Value {
     binding["spec"]["validationActions"].clone()
 }
 
-/// What `enforce` prints without a mode.
+/// The output of `enforce` without a mode.
 fn shown(admin: &Person) -> String {
     admin.succeeds(&["enforce"]).stdout
 }
 
-/// A line about each policy.
+/// A line with this text for each policy.
 fn both(says: &str) -> String {
     format!("kubectl-maint-leases: {says}\nkubectl-maint-nodes: {says}\n")
 }
 
-/// Applies what `install -o yaml` prints, with kubectl and these flags.
+/// Applies the output of `install -o yaml` with kubectl and these flags.
 fn apply_printed(plane: &ControlPlane, admin: &Person, flags: &[&str]) {
     let printed = admin.succeeds(&["install", "-o", "yaml"]).stdout;
     let mut kubectl = plane.kubectl_command().expect("kubectl");
@@ -54,7 +54,7 @@ fn apply_printed(plane: &ControlPlane, admin: &Person, flags: &[&str]) {
     assert!(child.wait().expect("it ends").success());
 }
 
-/// The objects with our label, as kubectl names them.
+/// The objects with our label, in kubectl's notation.
 fn ours(plane: &ControlPlane) -> Vec<String> {
     let kinds = "namespaces,clusterroles,clusterrolebindings,roles,rolebindings,flowschemas,\
                  validatingadmissionpolicies,validatingadmissionpolicybindings";
@@ -71,7 +71,7 @@ fn ours(plane: &ControlPlane) -> Vec<String> {
     names.lines().map(ToOwned::to_owned).collect()
 }
 
-/// The line of this page that begins like this.
+/// The line of this docs page that begins with `begin`.
 fn documented_line(page: &str, begin: &str) -> String {
     let path = format!("{}/{page}", env!("CARGO_MANIFEST_DIR"));
     let docs = std::fs::read_to_string(path).expect("the page");
@@ -193,7 +193,7 @@ fn installed_policies_keep_their_mode_until_they_are_removed() {
     uma.succeeds(&["acquire", "kept", "-m", "stays"]);
     let refused = admin.maint(&["uninstall"]);
     assert_eq!(refused.code, 6, "{refused:?}");
-    // Nothing is set on its Node.
+    // The lock set nothing on its Node.
     let locked = "1 node is locked or on hold. The lock stays";
     assert!(refused.stderr.contains(locked), "{refused:?}");
     let removed = admin.succeeds(&["uninstall", "--yes"]);
@@ -213,7 +213,7 @@ fn installed_policies_keep_their_mode_until_they_are_removed() {
     assert_eq!(nothing.stdout, "");
 }
 
-/// A policy without its binding was switched off, and stays so.
+/// A policy without its binding was switched off, and stays off.
 #[test]
 fn an_installation_that_was_cut_off_is_finished_by_the_next_one() {
     let Some(plane) = plane() else { return };
@@ -279,7 +279,7 @@ fn objects_of_another_tool_are_left_alone() {
     }
     let after = admin.get(BINDINGS);
     assert_eq!(after["items"], before["items"]);
-    // In an emergency, it must not matter who manages them.
+    // In an emergency, `enforce off` works even if another tool manages the bindings.
     let off = admin.succeeds(&["enforce", "off"]);
     assert_eq!(off.stdout, both("off (was audit)"));
     let warning = "Warning: argocd-controller manages the bindings and may create them again; pause it, or remove \
@@ -308,13 +308,13 @@ fn objects_applied_by_kubectl_can_be_enforced_and_installed_again() {
         assert!(!off.stderr.contains("Warning"), "{off:?}");
         admin.succeeds(&["uninstall", "--yes"]);
     }
-    // Who switched the warning off does not get it back.
+    // If an administrator removed the warning, an upgrade does not install it again.
     admin.succeeds(&["install"]);
     let warning = "validatingadmissionpolicybinding/kubectl-maint-pods";
     plane.kubectl(&["delete", warning]).expect("it is there");
     assert_eq!(admin.succeeds(&["install"]).stderr, "");
     assert!(plane.kubectl(&["get", warning]).is_err());
-    // What somebody edited is not overwritten.
+    // Changes that somebody made are not overwritten.
     let path = format!(
         "{}/kubectl-maint-leases",
         BINDINGS.replace("policybindings", "policies")
@@ -409,7 +409,7 @@ fn a_mode_that_refuses_nothing_takes_effect_before_the_command_ends() {
             assert_eq!(ended.code, 0, "{ended:?}");
         }
     }
-    // The server follows the binding of each policy by itself.
+    // The server updates each policy separately.
     let node = format!("{NODES}/urgent?dryRun=All");
     let forged = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "true"}}});
     for _ in 0..4 {
@@ -420,7 +420,7 @@ fn a_mode_that_refuses_nothing_takes_effect_before_the_command_ends() {
     }
 }
 
-/// Nodes stay cordoned if their lock stands: nobody expects them to take new pods.
+/// A node whose lock stays also stays cordoned: pods are not expected there during maintenance.
 #[test]
 fn an_uninstallation_leaves_nothing_on_nodes() {
     let Some(plane) = plane() else { return };
@@ -470,7 +470,7 @@ fn an_uninstallation_leaves_nothing_on_nodes() {
     let held = admin.get(&format!("{NODES}/held"));
     assert_eq!(held["spec"]["unschedulable"], Value::Null);
 
-    // What a hold without the policies leaves is removed as well.
+    // Keys that a hold left while no policy was installed are also removed.
     hold("free");
     admin.succeeds(&["uninstall", "--yes"]);
     let free = admin.get(&format!("{NODES}/free"));
@@ -482,8 +482,8 @@ fn an_uninstallation_leaves_nothing_on_nodes() {
     assert_eq!(nothing.stderr, "nothing is installed\n");
 }
 
-/// A kind of Machine, as far as opt-outs need it, and a Machine of this node, which names it. Returns the path of the
-/// Machine.
+/// Creates a minimal Machine resource for opt-outs, and a Machine of this node, which refers to it. Returns the path of
+/// the Machine.
 fn machine_of(admin: &Person, node: &str) -> String {
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -529,7 +529,7 @@ fn machine_of(admin: &Person, node: &str) -> String {
     format!("{machines}/m-1")
 }
 
-/// The annotations of a Machine, but that with the id of an ended lock, which stays.
+/// The annotations of a Machine, except the one with the id of an ended lock, which stays.
 fn opt_outs(admin: &Person, machine: &str) -> Vec<String> {
     let machine = admin.get(machine);
     let keys = machine["metadata"]["annotations"].as_object();
@@ -565,12 +565,13 @@ fn an_uninstallation_leaves_nothing_elsewhere() {
     assert_ne!(opt_outs(&admin, &machine), ["example.com/own"]);
     let lease = admin.get(&format!("{medik8s}/node-elsewhere"));
     assert_eq!(lease["spec"]["holderIdentity"], "kubectl-maint");
-    // Somebody else took the other Lease over.
+    // Another holder took over the other Lease.
     let taken = json!({"spec": {"holderIdentity": "node-healthcheck"}});
     let theirs = format!("{medik8s}/node-theirs");
     admitted(admin.patch(&theirs, &taken), "a take-over");
 
-    // The policy can be tried on every Node, although all are on hold: so nothing is removed before it is off.
+    // All Nodes are on hold, so `doctor` can test the policy on any of them. Nothing must be removed before the policy
+    // is off.
     let found = admin.maint(&["doctor"]).stdout;
     let refused = "ok       node policy    deny: a write that breaks a rule was refused";
     assert!(found.contains(refused), "{found}");
@@ -595,7 +596,7 @@ fn an_uninstallation_leaves_nothing_elsewhere() {
     assert_eq!(nothing.stderr, "nothing is installed\n");
 }
 
-/// Without the management cluster, the record of the Machine stays, and a second run removes the rest.
+/// Without access to the management cluster, the record of the Machine stays. A later run removes the rest.
 #[test]
 fn an_uninstallation_without_the_management_cluster_is_finished_later() {
     let Some(plane) = plane() else { return };
@@ -611,7 +612,7 @@ fn an_uninstallation_without_the_management_cluster_is_finished_later() {
     admin.succeeds(&["hold", "remote", "-m", "disk", &management]);
     let set = opt_outs(&admin, &machine);
     assert!(set.len() > 1, "{set:?}");
-    // Nobody can write Machines while their API is not served.
+    // Machines can't be written while their API is not served.
     let definition =
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/machines.cluster.x-k8s.io";
     let serve = |served: bool| {
@@ -642,7 +643,7 @@ fn an_uninstallation_without_the_management_cluster_is_finished_later() {
     assert!(!has_record());
 }
 
-/// The lists of the node policy.
+/// The users and groups in the lists of the node policy.
 #[test]
 fn listed_users_and_groups_count_as_the_holder_and_stay_through_upgrades() {
     let Some(plane) = plane() else { return };
@@ -674,7 +675,7 @@ fn listed_users_and_groups_count_as_the_holder_and_stay_through_upgrades() {
         }
     };
     expect(&[&fay, &rob], &[&sue]);
-    // An upgrade keeps both lists, and is no other release.
+    // An upgrade keeps both lists, and does not count as another release.
     let again = admin.succeeds(&["install"]);
     let unchanged = |line: &str| line.ends_with(" unchanged");
     assert!(again.stdout.lines().all(unchanged), "{again:?}");
@@ -686,7 +687,7 @@ fn listed_users_and_groups_count_as_the_holder_and_stay_through_upgrades() {
     expect(&[&fay], &[&rob, &sue]);
 }
 
-/// Each policy is tried, and the output says what happened to which.
+/// Each policy is tried, and the output has the result for each.
 #[test]
 fn a_mode_that_is_half_set_is_reported_policy_by_policy() {
     let Some(plane) = plane() else { return };
@@ -722,7 +723,7 @@ fn kubectl_alone_switches_the_policies_off() {
     let admin = admin(&plane);
     admin.succeeds(&["install"]);
     admin.succeeds(&["enforce", "deny"]);
-    // It ends when the server refuses what breaks a rule, so doctor finds nothing wrong.
+    // `enforce deny` ends only when the server refuses writes that break a rule, so doctor finds no problem.
     admin.succeeds(&["doctor"]);
     await_denial(&admin, true);
     admin.succeeds(&["enforce", "audit"]);
@@ -746,11 +747,11 @@ fn kubectl_alone_switches_the_policies_off() {
     let words: Vec<&str> = line.split(' ').skip(1).collect();
     plane.kubectl(&words).expect("the line works");
     await_denial(&admin, false);
-    // The files have the same line.
+    // The manifests contain the same line.
     let deployed = std::fs::read_to_string(manifest("lease-policy.yaml")).expect("a file");
     assert!(deployed.contains(&line), "{line}");
 
-    // And kubectl alone removes everything but the namespace, which has the Leases.
+    // kubectl alone removes everything except the namespace, which contains the Leases.
     let removal = documented_line(
         "docs/upgrade.md",
         "kubectl delete --ignore-not-found -f deploy/",
@@ -779,7 +780,7 @@ fn users_without_rights_install_nothing() {
     assert_eq!(ours(&plane), [""; 0]);
 }
 
-/// Without a dry run that the server admits, nobody knows whether the policies still refuse writes.
+/// Only a dry run that the server admits proves that the policies no longer refuse writes.
 #[test]
 fn a_check_that_fails_is_no_proof_that_the_policies_are_off() {
     let Some(plane) = plane() else { return };
@@ -818,7 +819,7 @@ fn a_check_that_fails_is_no_proof_that_the_policies_are_off() {
     assert_eq!(run.stdout, both("off (was deny)"));
     admin.succeeds(&["enforce", "deny"]);
     await_denial(&admin, true);
-    // Without the right to delete everything, nothing is deleted.
+    // A user without the right to delete all objects deletes none.
     let before = ours(&plane);
     let refused = paula.maint(&["uninstall", "--yes"]);
     assert_eq!((refused.code, &*refused.stdout), (1, ""), "{refused:?}");
@@ -831,7 +832,7 @@ fn a_check_that_fails_is_no_proof_that_the_policies_are_off() {
     plane.grant("pauline", &rights).expect("rights");
     let pauline = person(&plane, "pauline", &[]);
     let removed = pauline.maint(&["uninstall", "--yes"]);
-    // Nobody knows whether something is left on Nodes.
+    // This user can't read Nodes, so it is unknown whether something is left on them.
     assert_eq!(removed.code, 1, "{removed:?}");
     let says = "Warning: the bindings were deleted, but the effect was not checked: ";
     assert!(removed.stderr.contains(says), "{removed:?}");
@@ -851,7 +852,7 @@ fn nothing_is_installed_into_a_namespace_that_is_being_deleted() {
     let namespaces = "/api/v1/namespaces";
     let namespace = json!({"metadata": {"name": "kube-node-maintenance"}});
     admitted(admin.post(namespaces, &namespace), "a namespace");
-    // No controller ends the deletion.
+    // No controller completes the deletion.
     let path = format!("{namespaces}/kube-node-maintenance");
     admitted(admin.delete(&path), "its deletion");
     let refused = admin.maint(&["install"]);

@@ -1,5 +1,5 @@
-//! Commands killed before each of their writes, in audit and in deny mode: the same command, or `doctor --fix` and the
-//! next holder, leave nothing behind.
+//! Commands that are killed before each of their writes, in audit and in deny mode. The same command, or `doctor --fix`
+//! and the next holder, removes everything that is left.
 
 use std::thread;
 
@@ -11,15 +11,15 @@ use crate::support::{
     refused_by, wait_until,
 };
 
-/// A command that is killed.
+/// A command to kill.
 #[derive(Clone, Copy)]
 struct Case {
     name: &'static str,
-    /// What alice does before.
+    /// The command that alice runs first.
     before: Option<&'static str>,
     by: By,
     command: &'static str,
-    /// It writes at least as often, if it is not killed.
+    /// The minimum number of writes if the command is not killed.
     writes: usize,
 }
 
@@ -27,11 +27,11 @@ struct Case {
 enum By {
     Alice,
     Bob,
-    /// May take over.
+    /// Has the right to take over.
     Ada,
 }
 
-/// Who or what cleans up behind a killed command.
+/// How the test cleans up after a killed command.
 #[derive(Clone, Copy, Debug)]
 enum Repair {
     SameCommand,
@@ -116,19 +116,20 @@ const CASES: [Case; 12] = [
         command: "release NODE --force --yes",
         writes: 2,
     },
-    // Bob does not want anything on the Node. What alice's lock set there is not for him to leave behind.
+    // Bob's command sets nothing on the Node, but must remove what alice's lock left there.
     Case {
         name: "expired",
-        // A command writes on the Node for at most half of the duration: on a busy machine, it needs the time.
+        // A command may write to the Node for at most half of the duration, which must be long enough for a busy
+        // machine.
         before: Some("acquire NODE --cordon --opt-outs=auto --duration 12s"),
         by: By::Bob,
         command: "acquire NODE --reentry --take-expired --wait --timeout 2m",
-        // Somebody's doctor may be quicker.
+        // `doctor` of another test may remove the label first.
         writes: 1,
     },
 ];
 
-/// The cluster and the people in it.
+/// The cluster and its users.
 struct Stage<'a> {
     cluster: &'a Audited,
     mode: Mode,
@@ -176,7 +177,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// The lock id of the lock that is on the Lease, if there is one.
+    /// The lock id in the Lease, if the node is locked.
     fn lock_id(&self, node: &str) -> Option<String> {
         let lease = self.lease(node)?;
         let is_locked = lease["spec"]["holderIdentity"] != "";
@@ -185,7 +186,7 @@ impl<'a> Stage<'a> {
         is_locked.then(|| format!("{uid}.{}", mark.replacen('-', ".", 1)))
     }
 
-    /// What a lock has left on the Node.
+    /// Everything that a lock has left on the Node.
     fn left_behind(&self, node: &str) -> Vec<String> {
         let seen = self.cluster.admin.get(&format!("{NODES}/{node}"));
         let keys = ["labels", "annotations"].into_iter().flat_map(|map| {
@@ -228,7 +229,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Repeats the command, and ends its lock.
+    /// Runs the command again, and ends its lock.
     fn repeat(&self, case: Case, node: &str, what: &str) {
         let by = self.person(case.by);
         let run = by.succeeds(&about(case.command, node));
@@ -239,9 +240,9 @@ impl<'a> Stage<'a> {
         by.succeeds(&["release", node]);
     }
 
-    /// Lets `doctor --fix` repair what it can, and ends the lock that is left, if there is one.
+    /// Runs `doctor --fix`, and ends the lock that is left, if there is one.
     fn ask_doctor(&self, node: &str, what: &str) {
-        // Others may remove no label of a lock that ada was about to take over.
+        // As ada: others may not remove the label of a lock that ada was about to take over.
         let run = self.ada.maint(&["doctor", "--fix"]);
         let lock_id = self.lock_id(node);
         let seen = self.cluster.admin.get(&format!("{NODES}/{node}"));
@@ -274,7 +275,7 @@ fn what_a_killed_command_leaves_is_repaired() {
     let _logs = cluster.plane.keep_logs_on_panic("killed-writes");
     for mode in [Mode::Audit, Mode::Deny] {
         let stage = Stage::new(&cluster, mode);
-        // Some of them wait for locks to expire.
+        // In parallel, because some cases wait for locks to expire.
         thread::scope(|scope| {
             for case in CASES {
                 for repair in [Repair::SameCommand, Repair::Doctor] {
@@ -287,7 +288,7 @@ fn what_a_killed_command_leaves_is_repaired() {
     assert_eq!(cluster.failures("killed-"), [Value::Null; 0]);
 }
 
-/// The next run waits until the lock expires.
+/// The next `with` waits until the lock expires.
 #[test]
 fn what_a_killed_with_leaves_goes_with_the_next_one() {
     let Some(cluster) = Audited::in_turn() else {
@@ -297,7 +298,7 @@ fn what_a_killed_with_leaves_goes_with_the_next_one() {
     let stage = Stage::new(&cluster, Mode::Deny);
     let with = "with NODE --cordon --opt-outs=auto --request-timeout 3s --grace 1s --lease-duration 15s \
                 --take-expired --wait --timeout 2m -- true";
-    // The lock, the Node, the end on the Node, and the end of the lock.
+    // The four writes are: the lock, the Node, the cleanup of the Node, and the end of the lock.
     thread::scope(|scope| {
         for writes in 1..4 {
             let (stage, cluster) = (&stage, &cluster);
@@ -317,7 +318,7 @@ fn what_a_killed_with_leaves_goes_with_the_next_one() {
     assert_eq!(cluster.failures("killed-"), [Value::Null; 0]);
 }
 
-/// Nobody repairs anything: the end of the lock is enough for others to use the Node.
+/// Nothing is repaired: once the lock has expired, others can change the Node.
 #[test]
 fn what_a_killed_command_leaves_protects_nothing_after_its_lock_has_expired() {
     let Some(cluster) = Audited::in_turn() else {
@@ -337,7 +338,7 @@ fn what_a_killed_command_leaves_protects_nothing_after_its_lock_has_expired() {
     let change = json!({"metadata": {
         "labels": {"kubectl-maint.dev/held": null}, "annotations": {"example.com/at": "now"},
     }});
-    // A colleague, who may not take over.
+    // Another user, who may not take over.
     let bob = person(&cluster.plane, "lapse-bob", &[USERS, HOLDERS]);
     let unlabel = || bob.patch(&path, &change);
     refused_by("maint-held-record", &unlabel(), "before the end");

@@ -1,4 +1,5 @@
-//! The lease policy's clock: times must be those of the write, by managedFields that nobody can forge.
+//! How the lease policy checks times: they must be close to the time of the write, which managedFields record and which
+//! nobody can forge.
 
 use control_plane::NodeSpec;
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ fn free(by: &Person, name: &str) -> String {
     format!("{LEASES}/{name}")
 }
 
-/// The acquisition with this count.
+/// The acquisition with this value of `leaseTransitions`.
 fn lock(by: &Person, count: i64, renewed: &str) -> Value {
     let spec = json!({
         "holderIdentity": "alice", "acquireTime": renewed, "renewTime": renewed,
@@ -44,7 +45,7 @@ fn times_are_those_of_the_write() {
         uma.patch(&path, &lock(&uma, 1, &at(5))),
         "a client that is ahead",
     );
-    // The times of a hold mean nothing.
+    // The times of a hold are not checked.
     let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
     let path = free(&hugo, "clock-hold");
     let spec = json!({"holderIdentity": "kubeadm:hugo", "renewTime": at(-3600)});
@@ -56,7 +57,7 @@ fn times_are_those_of_the_write() {
     );
 }
 
-/// The server stores the year 1 as null.
+/// The server stores a time in the year 1 as null.
 #[test]
 fn times_that_are_null_are_no_times() {
     let Some(audited) = Audited::in_turn() else {
@@ -86,7 +87,7 @@ fn times_that_are_null_are_no_times() {
         assert!(spec.values().any(Value::is_null), "{lease}");
         audited.set_mode(Mode::Deny);
         uma.succeeds(&["acquire", name, "--take-expired"]);
-        // A lock whose times are removed has ended early.
+        // A lock without times counts as expired, so removing them would end the lock early.
         let times = json!({"spec": {"renewTime": zero, "acquireTime": zero}});
         let path = format!("{LEASES}/{name}");
         refused_by("maint-live-lock", &uma.patch(&path, &times), name);
@@ -106,7 +107,7 @@ fn many_writes_within_a_second_each_have_its_time() {
             admitted(uma.patch(&path, &lock(&uma, 1, &at(0))), query);
         }
     }
-    // More managers than the server keeps as separate entries.
+    // More field managers than the server keeps as separate entries.
     for number in 0..15 {
         let path = format!("{path}?fieldManager=manager-{number}");
         admitted(
@@ -116,7 +117,7 @@ fn many_writes_within_a_second_each_have_its_time() {
     }
 }
 
-/// The Lease with managedFields that name another time.
+/// The Lease with other managedFields.
 fn with_fields(by: &Person, path: &str, fields: Value) -> Value {
     let mut lease = by.get(path);
     lease["metadata"]["managedFields"] = fields;
@@ -149,7 +150,8 @@ fn forged_managed_fields_move_no_clock() {
         lease["spec"]["renewTime"] = json!(renewed);
         lease
     };
-    // The server dates the writer's own entry itself. Then the time is known, and the renewal is not of that time.
+    // The server itself sets the time of the writer's own entry. If that is the forged entry, the time is known, and
+    // the renewal does not match it.
     for (manager, own, other) in [
         ("forger", "maint-clock", "maint-untracked"),
         ("ancient-changes", "maint-untracked", "maint-clock"),
@@ -161,7 +163,7 @@ fn forged_managed_fields_move_no_clock() {
         let answer = ed.put(&format!("{path}?fieldManager=someone"), &lease);
         refused_by(other, &answer, manager);
     }
-    // An entry of a write that changed no times must not block later writes.
+    // A forged entry in a write that changed no times must not block later writes.
     let mut lease = ed.get(&path);
     lease["metadata"]["labels"] = json!({"a": "b"});
     let mut fields = lease["metadata"]["managedFields"].clone();
@@ -183,7 +185,7 @@ fn forged_managed_fields_move_no_clock() {
     refused_by("maint-clock", &answer, "the forged time");
 }
 
-/// As docs/policies.md says.
+/// The repair that docs/policies.md describes.
 fn repair(by: &Person, name: &str) {
     let applied = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -210,7 +212,7 @@ fn without_managed_fields_a_lock_is_renewed_but_not_taken() {
     short["spec"]["leaseDurationSeconds"] = json!(1);
     admitted(ada.patch(&path, &short), "a lock");
 
-    // Resetting managedFields and changing a time in one write is refused.
+    // A write that resets managedFields and changes a time is refused.
     let mut reset = with_fields(&ed, &path, json!([{}]));
     reset["spec"]["renewTime"] = json!("2099-01-01T00:00:00.000000Z");
     refused_by(
@@ -233,10 +235,10 @@ fn without_managed_fields_a_lock_is_renewed_but_not_taken() {
         let answer = other.patch(&path, &renewal);
         refused_by("maint-untracked", &answer, "another user's renewal");
     }
-    // The time of the write is unknown, so nobody knows whether the lock has expired.
+    // Without the time of the write, the policy can't tell whether the lock has expired.
     let take = ada.signed(2, &json!({"holderIdentity": "bob", "leaseTransitions": 2}));
     refused_by("maint-untracked", &ada.patch(&path, &take), "a takeover");
-    // An apply that owns a field starts the clock again.
+    // An apply that owns a field makes the server record times again.
     repair(&ed, "untracked");
     crate::support::wait_until("it can be taken", || ada.patch(&path, &take).is_ok());
 }
@@ -252,7 +254,7 @@ fn nobody_acquires_a_lease_without_managed_fields() {
     let acquire = |seconds: i64| uma.patch(&path, &lock(&uma, 1, &at(seconds)));
     refused_by("maint-untracked", &acquire(1_000_000_000), "far ahead");
     refused_by("maint-untracked", &acquire(0), "now");
-    // Neither in two steps: a time first, and then a holder.
+    // Two steps are refused as well: first a time, and then a holder.
     let ahead = json!({"spec": {"renewTime": at(1_000_000_000)}});
     admitted(uma.patch(&path, &ahead), "the time of a free lease");
     let spec =
@@ -265,7 +267,7 @@ fn nobody_acquires_a_lease_without_managed_fields() {
     admitted(acquire(0), "after the repair");
 }
 
-/// Nobody checks the times of a hold, so they must not become those of a lock.
+/// The times of a hold are not checked, so the next lock must not use them.
 #[test]
 fn times_of_a_hold_are_not_those_of_the_next_lock() {
     let Some(plane) = denying() else { return };
@@ -287,12 +289,12 @@ fn times_of_a_hold_are_not_those_of_the_next_lock() {
     );
 }
 
-/// As many entries of the future as the server keeps apart, and one more: it merges the oldest ones, and the
-/// merged entry has the later of their times.
+/// One entry more than the server keeps separately, all with a time in the future. The server merges the oldest ones,
+/// and the merged entry has the latest of their times.
 fn crowd() -> Vec<Value> {
     let managers = (0..11).map(|number| {
         let mut entry = entry(&format!("forger-{number}"), "2099-01-01T00:00:00Z");
-        // A field that no later write changes: an entry without fields is removed.
+        // A field that no later write changes, because the server removes an entry without fields.
         entry["fieldsV1"] = json!({"f:spec": {"f:leaseDurationSeconds": {}}});
         entry
     });
@@ -326,7 +328,7 @@ fn entries_that_the_server_merges_move_no_clock() {
     admitted(uma.patch(&query, &renewal), "a renewal");
 }
 
-/// The second write has no new entry: its entry has the manager and the second of the first.
+/// The second write gets no new entry, because it has the same field manager and the same second as the first one.
 #[test]
 fn an_entry_beside_a_write_of_the_same_second_moves_no_clock() {
     let Some(plane) = denying() else { return };

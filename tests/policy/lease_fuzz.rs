@@ -1,5 +1,5 @@
-//! Random patches of Leases by people with different rights: the policy admits what its rules allow, which this
-//! file repeats, and refuses everything else.
+//! Random patches of Leases by users with different rights. This file repeats the rules of the policy: the policy must
+//! admit exactly what these rules allow.
 
 use chrono::{DateTime, Utc};
 use fastrand::Rng;
@@ -26,21 +26,21 @@ const RECORD: [&str; 10] = [
     "breaks",
 ];
 
-/// Annotations of ours that belong to no acquisition, and one of somebody else.
+/// Our annotations that belong to no acquisition, and one of another tool.
 const OTHERS: [&str; 3] = [
     "kubectl-maint.dev/fenced",
     "kubectl-maint.dev/repaired",
     "example.com/x",
 ];
 
-/// A person, and the rights that the policy checks.
+/// A user, and the rights that the policy checks.
 struct Writer {
     person: Person,
     may_hold: bool,
     may_take_over: bool,
 }
 
-/// One of the values, or `None` to leave it as it is.
+/// One of the values, or `None` to keep the current one.
 fn one_of(rng: &mut Rng, values: &[Value]) -> Option<Value> {
     (rng.u8(..2) == 0).then(|| values[rng.usize(..values.len())].clone())
 }
@@ -53,14 +53,14 @@ fn number(lease: &Value, field: &str) -> i64 {
     lease["spec"][field].as_i64().unwrap_or_default()
 }
 
-/// The last renewal, in seconds since 1970; 0 if there are no times.
+/// The time of the last renewal, in seconds since 1970, or 0 without times.
 fn start(lease: &Value) -> f64 {
     let start = [text(lease, "renewTime"), text(lease, "acquireTime")];
     let start = start.into_iter().find(|time| !time.is_empty());
     start.map_or(0.0, seconds)
 }
 
-/// The end of the lease, in seconds since 1970. Without times it has ended.
+/// The end of the lock, in seconds since 1970. Without times, the lock has ended.
 fn end(lease: &Value) -> f64 {
     match start(lease) {
         0.0 => 0.0,
@@ -90,7 +90,7 @@ fn is_acquired(old: &Value, new: &Value) -> bool {
     !holders[1].is_empty() && (is_new || is_marked)
 }
 
-/// The API user that the lease must name: the writer for a new acquisition, else the one of before.
+/// The API user that the Lease must name: the writer for a new acquisition, else the previous user.
 fn user(old: &Value, new: &Value, by: &Writer) -> String {
     match is_acquired(old, new) {
         true => format!("{}-{}", number(new, "leaseTransitions"), by.person.name),
@@ -111,7 +111,7 @@ fn lock_id(lease: &Value) -> String {
     format!("{uid}.{count}.{}", nonce.map_or("", |(_, nonce)| nonce))
 }
 
-/// What belongs to an acquisition besides its spec: its owners and our annotations.
+/// The parts of an acquisition outside the spec: the owner references and our annotations.
 fn record(lease: &Value) -> (Vec<Value>, Vec<&Value>) {
     let metadata = &lease["metadata"];
     let owners = metadata["ownerReferences"].as_array();
@@ -124,7 +124,7 @@ fn is_admin(holder: &str) -> bool {
     holder.starts_with("kubeadm")
 }
 
-/// Whether the rules allow it; `None` if a second more or less decides.
+/// Whether the rules allow the write. `None` if a difference of one second decides.
 fn is_allowed(old: &Value, new: &Value, by: &Writer) -> Option<bool> {
     let now = Utc::now().timestamp_micros() as f64 / 1e6;
     let (was, is) = (text(old, "holderIdentity"), text(new, "holderIdentity"));
@@ -215,11 +215,11 @@ fn patched(lease: &Value, patch: &Value) -> Value {
     lease
 }
 
-/// Changes of metadata that the time of a lock does not depend on.
+/// Random changes of metadata that do not affect the times of a lock.
 fn random_metadata(rng: &mut Rng, owner: &Value, metadata: &mut Value) {
     let texts = [json!("x"), json!("y"), Value::Null];
     for name in RECORD {
-        // Marks and takeovers have values of their own.
+        // `acquisition` and `breaks` get their own values elsewhere.
         if !["acquisition", "breaks"].contains(&name) && rng.u8(..20) == 0 {
             let name = format!("kubectl-maint.dev/{name}");
             metadata["annotations"][name] = texts[rng.usize(..texts.len())].clone();
@@ -291,7 +291,7 @@ fn random_patch(rng: &mut Rng, lease: &Value, owner: &Value) -> Value {
     }
     let mut metadata = json!({ "annotations": notes });
     random_metadata(rng, owner, &mut metadata);
-    // A patch of metadata alone is what people write by hand.
+    // People who write a patch by hand often change only metadata.
     if rng.u8(..4) == 0 {
         spec.clear();
     }
@@ -312,7 +312,7 @@ fn random_patches_are_admitted_if_the_rules_allow_them() {
         writer("hugo", &[USERS, HOLDERS]),
         writer("ada", &[ADMINISTRATORS]),
     ];
-    // The garbage collector deletes what has only owners that are not there.
+    // The owner must exist: the garbage collector deletes objects whose owners are all missing.
     let node = json!({"metadata": {"name": "fuzz-owner"}});
     let node = admin(plane).post(NODES, &node).expect("a node");
     let owner = json!({
@@ -363,7 +363,7 @@ fn random_patches_are_admitted_if_the_rules_allow_them() {
             }
         }
     }
-    // Enough patches were admitted, and enough were refused.
+    // Both outcomes must occur often enough.
     assert!(
         admitted > 40 && refused > 40,
         "{admitted} admitted, {refused} refused"

@@ -8,7 +8,7 @@ use crate::support::{
     refused_by, wait_until,
 };
 
-/// Alice's Lease of this name, as any client may create it, and its path.
+/// The path and content of a new Lease that alice has locked, as any client may create it.
 fn locked(by: &Person, name: &str, holder: &str) -> (String, Value) {
     let now = at(0);
     let mut notes = by.signature(1);
@@ -216,7 +216,7 @@ fn an_expired_lock_is_anyones() {
     wait_until("the lock expires", || uma.patch(&path, &take()).is_ok());
 }
 
-/// A renewal keeps the API user, so it must not lock the node again in another user's name.
+/// A renewal keeps the API user, so another user must not be able to lock the node again in that user's name.
 #[test]
 fn an_expired_lock_is_renewed_by_its_api_user_alone() {
     let Some(plane) = denying() else { return };
@@ -248,7 +248,7 @@ fn an_expired_lock_is_renewed_by_its_api_user_alone() {
     admitted(uma.patch(&path, &renewal(0)), "its own user");
 }
 
-/// Other tools leave such Leases, and a lock that nobody could take would block its node.
+/// Other tools leave such Leases. A lock that nobody could take over would block its node.
 #[test]
 fn a_lock_without_times_has_ended() {
     let Some(plane) = denying() else { return };
@@ -330,7 +330,7 @@ fn note(name: &str, value: Option<&str>) -> Value {
     json!({"metadata": {"annotations": {(format!("kubectl-maint.dev/{name}")): value}}})
 }
 
-/// With a wrong owner, the garbage collector deletes the Lease.
+/// With a wrong owner reference, the garbage collector deletes the Lease.
 #[test]
 fn a_live_lock_keeps_its_owners_and_annotations() {
     let Some(plane) = denying() else { return };
@@ -362,7 +362,8 @@ fn a_live_lock_keeps_its_owners_and_annotations() {
                 refused_by("maint-live-lock", &answer, &patch.to_string());
             }
         }
-        // Its lock id, written beforehand, would make a takeover of the next slip of an administrator.
+        // If this annotation could already hold the lock id, an administrator's next careless write would count as a
+        // takeover.
         let lock_id = format!("{}.1.n1", lease["metadata"]["uid"].as_str().expect("a uid"));
         for key in [
             "reason",
@@ -384,7 +385,7 @@ fn a_live_lock_keeps_its_owners_and_annotations() {
         for key in ["fenced", "repaired"] {
             admitted(mallory.patch(&path, &note(key, Some("true"))), key);
         }
-        // A renewal by a client that knows no annotations.
+        // A renewal by a client that does not use annotations.
         admitted(mallory.patch(&path, &renewal(json!({}))), "a renewal");
         let mut taken = note("reason", Some("fire"));
         refused_by("maint-live-lock", &ada.patch(&path, &taken), "unconfirmed");
@@ -443,7 +444,7 @@ fn the_history_changes_only_with_an_acquisition_or_an_end() {
     assert!(text.contains("two") && text.contains("three"), "{text}");
 }
 
-/// An acquisition corrects the owner of the Lease.
+/// An acquisition corrects the owner reference of the Lease.
 #[test]
 fn an_acquisition_brings_its_owners_and_annotations() {
     let Some(plane) = denying() else { return };
@@ -465,7 +466,7 @@ fn an_acquisition_brings_its_owners_and_annotations() {
         notes["kubectl-maint.dev/reason"] = json!(by.name);
         patch
     };
-    // Without any field it would have no managedFields, and so no clock.
+    // Without any field in the spec, the Lease would have no managedFields, and the policy could not check its times.
     let free = json!({"metadata": {"name": "new-record"}, "spec": {"leaseTransitions": 0}});
     admitted(uma.post(LEASES, &free), "a free lease");
     let path = format!("{LEASES}/new-record");
@@ -497,7 +498,7 @@ fn the_garbage_collector_removes_owners_that_are_gone() {
     });
 }
 
-/// Clients that know the user but no mark leave such locks.
+/// Such locks are left by clients that set the user but no `acquisition` annotation.
 #[test]
 fn nobody_marks_another_s_lock_as_their_own() {
     let Some(plane) = denying() else { return };

@@ -1,5 +1,5 @@
-//! The policies admit what the plugin writes, with the fewest rights. If they refuse a write, the plugin
-//! explains why.
+//! The policies admit the writes of the plugin, with the fewest rights. If they refuse a write, the plugin explains
+//! why.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ fn words(line: &str) -> Vec<&str> {
     line.split(' ').collect()
 }
 
-/// Puts `node` on hold for `holder`, even if somebody else has the lock.
+/// Puts `node` on hold for `holder`, even if somebody else has locked it.
 fn take_over<'a>(node: &'a str, holder: &'a str) -> [&'a str; 8] {
     [
         "hold",
@@ -191,7 +191,7 @@ fn a_policy_of_somebody_else_is_no_missing_permission() {
     assert_eq!(error["code"], "RefusedByPolicy", "{refused:?}");
 }
 
-/// A token of a new service account of the namespace `default`, which may acquire locks.
+/// Creates a service account in the namespace `default` that may acquire locks. Returns a token for it.
 fn robot(plane: &ControlPlane, name: &str) -> Value {
     let admin = admin(plane);
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
@@ -212,7 +212,7 @@ fn robot(plane: &ControlPlane, name: &str) -> Value {
     admitted(token, "a token")["status"]["token"].clone()
 }
 
-/// The administrator's kubeconfig, in `directory`, but of this user.
+/// Writes a copy of the administrator's kubeconfig to `directory`, with this user.
 fn kubeconfig_of(plane: &ControlPlane, directory: &Path, user: &Value) -> PathBuf {
     let mut config: Value = {
         let file = Kubeconfig::read_from(plane.admin_kubeconfig()).expect("a kubeconfig");
@@ -224,7 +224,7 @@ fn kubeconfig_of(plane: &ControlPlane, directory: &Path, user: &Value) -> PathBu
     path
 }
 
-/// Runs the plugin in this home with this environment, and counts how often it asks who the user is.
+/// Runs the plugin with this home directory and as this service account. Counts its requests for the API user.
 fn user_reviews(home: &Path, robot: &str, arguments: &[&str]) -> usize {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"));
     command.args(arguments).env_clear();
@@ -240,7 +240,7 @@ fn holder_of(plane: &ControlPlane, node: &str) -> Value {
     admin(plane).get(&format!("{LEASES}/{node}"))["spec"]["holderIdentity"].clone()
 }
 
-/// Whom the lock of the node names.
+/// The API user that the lock of the node names.
 fn user_of(plane: &ControlPlane, node: &str) -> Value {
     let lease = admin(plane).get(&format!("{LEASES}/{node}"));
     lease["metadata"]["annotations"]["kubectl-maint.dev/user"].clone()
@@ -261,7 +261,7 @@ fn the_user_of_a_credential_plugin_is_asked_for_by_every_acquisition() {
         });
         std::fs::write(home.path().join(name), credential.to_string()).expect("it is written");
     }
-    // Who it is depends on the environment alone.
+    // The environment alone decides which user this is.
     let exec = json!({
         "apiVersion": version, "command": "/bin/sh", "args": ["-c", "exec /bin/cat \"$HOME/$ROBOT\""],
         "interactiveMode": "Never",
@@ -273,14 +273,14 @@ fn the_user_of_a_credential_plugin_is_asked_for_by_every_acquisition() {
         let user = format!("{transition}-system:serviceaccount:default:{name}");
         assert_eq!(user_of(plane, node), user);
         assert_eq!(holder_of(plane, node), user[2..]);
-        // To know whether the lock is this user's.
+        // `release` reads the API user to decide whether the lock belongs to this user.
         let reviews = user_reviews(home.path(), name, &["release", node, "-v6"]);
         assert_eq!(reviews, 1, "{name}");
     }
     assert!(!home.path().join(".kube").exists(), "nothing is kept");
 }
 
-/// The API server takes no certificate of a foreign authority, and looks at the token then.
+/// The API server ignores a certificate of an unknown authority, and then uses the token.
 #[test]
 fn a_user_who_is_another_than_the_credentials_say_is_asked_for_again() {
     let Some(plane) = denying() else { return };
@@ -339,7 +339,7 @@ fn every_rule_is_explained() {
     let mut codes = 0;
     for policy in ["deploy/lease-policy.yaml", "deploy/node-policy.yaml"] {
         let policy = read(policy);
-        // What a message quotes may make it invalid.
+        // Each rule needs a fixed message too: a message that quotes values may be invalid.
         for rule in policy.split("\n    - expression: ").skip(1) {
             let code = |begin: &str| {
                 let (_, text) = rule.split_once(begin)?;

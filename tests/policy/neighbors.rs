@@ -1,4 +1,4 @@
-//! The plugin and the policies of an earlier release together with those of this one.
+//! The plugin and the policies of an earlier release, together with those of this one.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use crate::support::{
     denying, person,
 };
 
-/// The variable with the path of the earlier plugin.
+/// The environment variable with the path of the earlier plugin.
 const EARLIER: &str = "POLICY_PREVIOUS_PLUGIN";
 
-/// People on a control plane, and the plugins of both releases.
+/// Users of a control plane, and the plugin of an earlier release.
 struct Neighbors<'p> {
     plane: &'p ControlPlane,
     earlier: PathBuf,
@@ -31,7 +31,7 @@ impl<'p> Neighbors<'p> {
         }
     }
 
-    /// Every lock is acquired, renewed and ended by both plugins, and taken over by the one from the other.
+    /// Both plugins acquire, renew and end every lock, and each takes over a lock of the other.
     fn share_locks(&self, prefix: &str) {
         let earlier = self.earlier.as_path();
         let this = Path::new(PLUGIN);
@@ -65,7 +65,7 @@ impl<'p> Neighbors<'p> {
     }
 }
 
-/// Runs a line by a plugin, or by the one of this release if the other does not have its flags yet.
+/// Runs a line with this plugin, or with the plugin of this release if the earlier one does not have the flags yet.
 #[track_caller]
 fn succeeds(by: &Person, plugin: &Path, line: &str, node: &str) {
     let arguments = about(line, node);

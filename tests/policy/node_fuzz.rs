@@ -1,5 +1,5 @@
-//! Random writes to Nodes by their holder, by other people and by programs: the node policy refuses what breaks a
-//! rule, which this file repeats, and admits everything else.
+//! Random writes to Nodes by their holder, by other users and by programs. This file repeats the rules of the node
+//! policy: the policy must refuse exactly what breaks one of them.
 
 use control_plane::{ControlPlane, NodeSpec, Rule};
 use fastrand::Rng;
@@ -11,18 +11,18 @@ use crate::support::{
     ADMINISTRATORS, Answer, MERGE, NODES, Person, admin, admitted, at, denying, person,
 };
 
-/// More follow if a rule has refused nothing yet: some of them are seldom broken by chance.
+/// More nodes follow, up to the limit, if a rule has refused nothing yet: random writes seldom break some rules.
 const NODE_COUNT: usize = 12;
 const NODE_LIMIT: usize = 5 * NODE_COUNT;
 const WRITES: usize = 60;
 
-/// Ends of locks.
+/// Times at which locks end.
 const LONG_AGO: &str = "2020-01-01T00:00:00Z";
 const FAR_AHEAD: &str = "2099-01-01T00:00:00Z";
 
 const HELD: &str = "kubectl-maint.dev/held";
 
-/// What the policy calls the rules.
+/// The codes of the rules.
 const RULES: [&str; 6] = [
     "maint-held-delete",
     "maint-held-record",
@@ -32,7 +32,7 @@ const RULES: [&str; 6] = [
     "maint-held-taint",
 ];
 
-/// Tools that drain or delete a node mark it with these.
+/// Taints that tools set before they drain or delete a node.
 const DISRUPTIVE: [&str; 5] = [
     "ToBeDeletedByClusterAutoscaler",
     "karpenter.sh/disrupted",
@@ -41,7 +41,7 @@ const DISRUPTIVE: [&str; 5] = [
     "kubevirt.io/drain",
 ];
 
-/// Taints of healthy controllers, and of people.
+/// Taints that healthy controllers or users set.
 const HARMLESS: [&str; 6] = [
     "node.kubernetes.io/unreachable",
     "node.kubernetes.io/unschedulable",
@@ -59,7 +59,7 @@ struct Writer {
     is_kubelet: bool,
 }
 
-/// How a write is sent.
+/// The kind of request.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Patch,
@@ -90,7 +90,7 @@ fn record(node: &Value) -> (Value, Map<String, Value>) {
     (node["metadata"]["labels"][HELD].clone(), notes)
 }
 
-/// The taints that move pods, and that tools set before they drain or delete a node.
+/// The taints that evict pods, and those that tools set before they drain or delete a node.
 fn disruptive_taints(node: &Value) -> Vec<(String, String)> {
     let taints = node["spec"]["taints"].as_array().into_iter().flatten();
     let taints = taints.map(|taint| {
@@ -102,7 +102,7 @@ fn disruptive_taints(node: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The rules that the write breaks. `after` is null if it deletes the Node.
+/// The rules that the write breaks. `after` is null if the write deletes the Node.
 fn broken_rules(before: &Value, after: &Value, by: &Writer) -> Vec<&'static str> {
     let name = &*by.person.name;
     let lock_id = note(before, "held-lock-id");
@@ -164,7 +164,7 @@ fn broken_rules(before: &Value, after: &Value, by: &Writer) -> Vec<&'static str>
     broken.map(|(rule, _)| rule).collect()
 }
 
-/// `patch` applied to `object`, as RFC 7386 says.
+/// Applies `patch` to `object` as a JSON merge patch (RFC 7386).
 fn merge(object: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *object = patch.clone();
@@ -242,12 +242,12 @@ fn random_keys(rng: &mut Rng, before: &Value, by: &str, metadata: &mut Value) {
     }
 }
 
-/// A merge patch.
+/// A random merge patch.
 fn random_patch(rng: &mut Rng, before: &Value, by: &str) -> Value {
     let lock_id = note(before, "held-lock-id");
     let mut patch = json!({"metadata": {"labels": {}, "annotations": {}}, "spec": {}});
     match rng.u8(..8) {
-        // A new lock, or the same one in one's own name.
+        // A new lock, or the same lock in the writer's own name.
         0 => {
             let new_id = format!("u.{}.n", rng.u16(..));
             let id = if one_in(rng, 4) { lock_id } else { &new_id };
@@ -297,7 +297,8 @@ fn random_patch(rng: &mut Rng, before: &Value, by: &str) -> Value {
     patch
 }
 
-/// The Node that a write leaves behind, and the answer. Nothing is written if the Node was written since it was read.
+/// Sends the write. Returns the Node that it should produce, and the answer. Nothing is written if the Node has
+/// changed since it was read.
 fn write(way: Way, patch: &Value, before: &Value, by: &Person) -> (Value, Answer) {
     let name = before["metadata"]["name"].as_str().expect("a name");
     let path = format!("{NODES}/{name}");
@@ -316,7 +317,7 @@ fn write(way: Way, patch: &Value, before: &Value, by: &Person) -> (Value, Answer
     (after, answer)
 }
 
-/// Whether the Node could be deleted, alone or with all of a selector. It stays.
+/// Deletes the Node as a dry run, alone or by a selector, and returns the answer.
 fn delete(rng: &mut Rng, before: &Value, by: &Person) -> Answer {
     let name = before["metadata"]["name"].as_str().expect("a name");
     let path = match rng.bool() {
@@ -344,7 +345,7 @@ fn writers(plane: &ControlPlane) -> Vec<Writer> {
     let each = names.into_iter().map(|name| {
         let groups: &[&str] = match name {
             "fuzz-ada" => &[ADMINISTRATORS],
-            // Every right, as programs with wildcards have.
+            // All rights, as programs with wildcard roles have.
             "kubernetes-admin" | "system:serviceaccount:fuzz:machine-controller" => {
                 &["system:masters"]
             }
@@ -419,7 +420,7 @@ fn random_writes_are_admitted_if_they_break_no_rule() {
                     (format!("{way:?} {patch}"), after, answer)
                 }
             };
-            // The controller manager writes to the same Nodes.
+            // A conflict: the controller manager writes to the same Nodes.
             if answer.as_ref().is_err_and(|refused| refused.code == 409) {
                 continue;
             }
@@ -445,6 +446,6 @@ fn random_writes_are_admitted_if_they_break_no_rule() {
     for rule in RULES {
         assert!(seen.contains(&rule), "{rule} refused nothing");
     }
-    // And enough was admitted.
+    // At least half of the writes must be admitted.
     assert!(seen.len() < nodes * WRITES / 2, "{}", seen.len());
 }

@@ -1,5 +1,5 @@
-//! The node policy and the requests of other programs: which it refuses on a held node, and that it admits all
-//! others. Each program has the rights that it needs, and sends the requests that its source code sends.
+//! The node policy and the requests of other programs: it refuses some of them on a held node, and admits all others.
+//! Each program has the rights that it needs, and sends the requests that its source code sends.
 
 use control_plane::{ControlPlane, NodeSpec, Rule};
 use http::Method;
@@ -11,12 +11,12 @@ use crate::support::{
 
 const JSON_PATCH: &str = "application/json-patch+json";
 
-/// What a program sends about a node.
+/// A request that a program sends about a node.
 struct Act {
     /// The program, and what it does.
     what: &'static str,
     by: &'static str,
-    /// The rule that refuses it on a held node; `None`: it is always admitted.
+    /// The rule that refuses the request on a held node. `None` if it is always admitted.
     code: Option<&'static str>,
     request: fn(&Person, &str) -> Answer,
 }
@@ -30,7 +30,7 @@ fn status(by: &Person, node: &str, patch: &Value) -> Answer {
     by.send(Method::PATCH, &path, STRATEGIC, patch)
 }
 
-/// Replaces the node's taints as client-go's helpers do: on the version that was read.
+/// Replaces the node's taints as client-go's helpers do, on the resource version that was read.
 fn taint(by: &Person, node: &str, key: &str, effect: &str) -> Answer {
     let path = format!("{NODES}/{node}");
     let seen = by.get(&path);
@@ -47,7 +47,7 @@ fn taint(by: &Person, node: &str, key: &str, effect: &str) -> Answer {
     by.send(Method::PATCH, &path, MERGE, &patch)
 }
 
-/// Replaces the node without its taints and as schedulable or not, as cluster-autoscaler does.
+/// Changes the node's spec and replaces the node by PUT, as cluster-autoscaler does.
 fn put(by: &Person, node: &str, change: impl Fn(&mut Value)) -> Answer {
     let path = format!("{NODES}/{node}");
     let mut seen = by.get(&path);
@@ -307,7 +307,7 @@ fn programs(plane: &ControlPlane) -> Vec<(&'static str, Person)> {
     each.collect()
 }
 
-/// The label and annotations of a hold of alice's.
+/// The label and annotations of a hold by `user`.
 pub(crate) fn hold(lock_id: &str, user: &str) -> Value {
     json!({"metadata": {
         "labels": {"kubectl-maint.dev/held": "true"},
@@ -321,7 +321,7 @@ pub(crate) fn hold(lock_id: &str, user: &str) -> Value {
     }})
 }
 
-/// The real controller manager writes to the same nodes.
+/// Repeats the request after a conflict, because the real controller manager writes to the same nodes.
 fn until_no_conflict(mut request: impl FnMut() -> Answer) -> Answer {
     loop {
         match request() {
@@ -412,7 +412,7 @@ fn kubectl_neither_cordons_nor_deletes_a_held_node() {
         let run = kubectl(&bob, arguments);
         assert_eq!(run.code, 0, "{run:?}");
     }
-    // The holder may.
+    // The holder may send these requests.
     for arguments in [
         &["cordon", "kubectl-held"][..],
         &["uncordon", "kubectl-held"],

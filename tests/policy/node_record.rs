@@ -9,14 +9,14 @@ use crate::support::{
     ADMINISTRATORS, NODES, Person, admitted, denying, manifest, person, refused_by,
 };
 
-/// Somebody who may change nodes, and lock them.
+/// A user who may change Nodes and lock them.
 fn keeper(plane: &ControlPlane, name: &str, groups: &[&str]) -> Person {
     let leases = Rule::new("coordination.k8s.io", &["leases"], &["patch"]);
     plane.grant(name, &[leases]).expect("rights");
     controller(plane, name, groups)
 }
 
-/// Somebody who may change nodes, and not lock them.
+/// A user who may change Nodes but not lock them.
 fn controller(plane: &ControlPlane, name: &str, groups: &[&str]) -> Person {
     let nodes = Rule::new("", &["nodes", "nodes/status"], &["get", "patch", "delete"]);
     plane.grant(name, &[nodes]).expect("rights");
@@ -68,7 +68,7 @@ fn nobody_else_changes_what_is_written() {
     let Some(plane) = denying() else { return };
     let _logs = plane.keep_logs_on_panic("record-others");
     let alice = keeper(plane, "alice", &[]);
-    // Even with the right to take over.
+    // The right to take over does not help.
     for (name, groups) in [("bob", &[][..]), ("ada", &[ADMINISTRATORS][..])] {
         let bob = keeper(plane, name, groups);
         let path = node(plane, &format!("record-{name}"));
@@ -126,7 +126,7 @@ fn a_takeover_ends_a_hold_by_its_lock_id() {
         &ada.patch(&path, &end("u.0.n")),
         "another",
     );
-    // An annotation from before the takeover does not count.
+    // An annotation that was written before the takeover does not count.
     admitted(
         ada.patch(&path, &note("breaks", Some("u.1.n"))),
         "the words",
@@ -178,7 +178,7 @@ fn a_reason_of_two_lines_keeps_the_code() {
     refused_by("maint-held-delete", &answer, "two lines");
     let message = answer.expect_err("refused").message;
     assert!(message.contains("(bad DIMM parts ordered)"), "{message}");
-    // Nor does it take one that is too long.
+    // The server also ignores a message that is too long.
     let reason = note("held-reason", Some(&"x".repeat(6000)));
     admitted(alice.patch(&path, &reason), "a reason");
     refused_by("maint-held-delete", &bob.delete(&path), "too long");
@@ -198,7 +198,8 @@ fn a_new_holder_replaces_the_label() {
         &bob.patch(&path, &same),
         "the same lock",
     );
-    // Anybody may make a lock id up: the new record excuses no other change in its write.
+    // Any user can invent a lock id. A write with a new record must not change anything else that
+    // the old lock protects.
     let with_spec = |spec: Value| {
         let mut new = hold("u.2.m", "bob");
         new["spec"] = spec;
@@ -240,7 +241,7 @@ fn a_new_holder_replaces_the_label() {
     admitted(bob.patch(&path, &uncordon), "one's own");
 }
 
-/// With a lock id that they make up, they could do to a held node whatever they want.
+/// With an invented lock id, they could otherwise make any change to a held node.
 #[test]
 fn who_may_not_lock_a_node_is_no_new_holder() {
     let Some(plane) = denying() else { return };
@@ -263,7 +264,7 @@ fn who_may_not_lock_a_node_is_no_new_holder() {
     refused_by("maint-held-delete", &carl.delete(&path), "deleted");
     admitted(carl.patch(&path, &note("fenced", Some("x"))), "another key");
     admitted(alice.patch(&path, &unlabel()), "its end");
-    // The right for this node is enough.
+    // The right for this one node is enough.
     let lease = Rule::new("coordination.k8s.io", &["leases"], &["patch"]);
     let lease = lease.named(&["record-unable"]);
     plane.grant("carl", &[lease]).expect("rights");
@@ -272,7 +273,7 @@ fn who_may_not_lock_a_node_is_no_new_holder() {
     refused_by("maint-held-user", &carl.patch(&other, &own), "another node");
 }
 
-/// The plugin does not use these names as holders, either.
+/// The plugin does not use these names as holders either.
 #[test]
 fn the_shared_names_are_those_of_the_plugin() {
     let policy = std::fs::read_to_string(manifest("node-policy.yaml")).expect("a policy");

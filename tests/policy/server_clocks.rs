@@ -1,4 +1,4 @@
-//! API servers whose clocks are a second apart. A client learns the time from the one, and writes to the other.
+//! API servers whose clocks differ by one second. A client reads the time from one of them, and writes to the other.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use control_plane::NodeSpec;
@@ -9,7 +9,8 @@ use crate::support::{
     person, refused_by, wait_until,
 };
 
-/// As the answers of servers: the right one; one that is behind, or ahead; and both behind a load balancer.
+/// The Date of the answers: from the right server, from one that is behind or ahead, and from two of them behind a load
+/// balancer.
 const SERVERS: [Dates; 5] = [
     Dates::All(0),
     Dates::All(-1),
@@ -29,7 +30,7 @@ fn no_verb_is_refused_if_the_servers_are_a_second_apart() {
         let node = format!("server-clocks-{number}");
         let created = plane.create_nodes(&[NodeSpec::ready(&node)]);
         created.expect("a node");
-        // Each command learns the time from another server than the last one.
+        // Each command reads the time from another server than the previous one.
         let mut servers = SERVERS.into_iter().cycle().skip(number);
         let mut each = |by: &Person, line: &str| {
             let server = servers.next().expect("there is no end");
@@ -43,7 +44,7 @@ fn no_verb_is_refused_if_the_servers_are_a_second_apart() {
             each(&ada, "hold NODE -m fire --take-over --yes");
             each(&ada, "unhold NODE");
         }
-        // An expired lock of somebody else.
+        // A lock of somebody else expires.
         each(&hugo, "acquire NODE --duration 1s");
         each(
             &ugo,
@@ -53,7 +54,7 @@ fn no_verb_is_refused_if_the_servers_are_a_second_apart() {
     }
 }
 
-/// A lock of some seconds from this time.
+/// A lock of `seconds` seconds that starts at this time.
 fn lock(by: &Person, count: i64, renewed: &str, seconds: i64) -> Value {
     let spec = json!({
         "holderIdentity": by.name, "acquireTime": renewed, "renewTime": renewed,
@@ -80,14 +81,14 @@ fn times_a_second_off_are_admitted_and_those_beyond_the_limits_are_not() {
             let answer = ivo.patch(&path, &lock(&ivo, 1, &at(seconds + off), 600));
             refused_by("maint-clock", &answer, &format!("{seconds} {off}"));
         }
-        // A machine that stalls makes the time too old.
+        // Repeated because the time is too old after the machine has stalled.
         wait_until("a second off is admitted", || {
             ivo.patch(&path, &lock(&ivo, 1, &at(off), 600)).is_ok()
         });
     }
 }
 
-/// A client whose server is a second ahead takes the lock for expired too early. The server that it writes to does not.
+/// A client whose server is 1 s ahead considers the lock expired too early. The server that it writes to does not.
 #[test]
 fn no_lock_is_taken_before_its_end_by_the_clock_of_the_server_that_admits_it() {
     let Some(plane) = denying() else { return };

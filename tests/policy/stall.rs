@@ -1,4 +1,5 @@
-//! A disk that hangs for some seconds stops etcd. With the policies in deny mode, a lock is kept and taken nevertheless.
+//! A disk that stalls for some seconds stops etcd. With the policies in deny mode, locks can still be kept and
+//! acquired.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{Audited, HOLDERS, LEASES, Mode, USERS, person, wait_until};
 
-/// How long nobody answers. The plugin waits 10 seconds for an answer.
+/// How long no request is answered. The plugin waits 10 s for an answer.
 const STALL: Duration = Duration::from_secs(6);
 
 #[test]

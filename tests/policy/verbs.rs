@@ -1,4 +1,4 @@
-//! Every verb that writes, as users with the fewest rights, in audit and in deny mode: no policy has anything to object.
+//! Every verb that writes, as users with the fewest rights, in audit and in deny mode: no policy finds a broken rule.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::support::{
     refused_by, wait_until,
 };
 
-/// Lines of a user, who may lock nodes and change nothing on them.
+/// Command lines of a user, who may lock nodes but not change them.
 const USER: [&str; 18] = [
     "acquire NODE -m kernel",
     "acquire NODE --reentry",
@@ -32,7 +32,7 @@ const USER: [&str; 18] = [
     "acquire NODE --dry-run=server",
 ];
 
-/// Lines of a holder, who may also hold nodes, and change them.
+/// Command lines of a holder, who may also hold nodes and change them.
 const HOLDER: [&str; 12] = [
     "hold NODE -m disk --expect-until 2d",
     "hold NODE -m disks --ticket OPS-7 --cordon",
@@ -48,7 +48,7 @@ const HOLDER: [&str; 12] = [
     "hold NODE -m disk --cordon",
 ];
 
-/// Lines of an administrator, who takes over what the holder has left.
+/// Command lines of an administrator, who takes over the lock of a holder.
 const ADMINISTRATOR: [&str; 5] = [
     "hold NODE -m fire --take-over --yes",
     "unhold NODE",
@@ -85,7 +85,8 @@ fn fence(cluster: &Audited, by: &Person, name: &str) {
     by.succeeds(&["unfence", name]);
 }
 
-/// A forged write per policy: one mode admits it, the other refuses it, and the audit log has it in both.
+/// Sends a forged write for each policy. Audit mode admits it, deny mode refuses it, and the audit log has it in both
+/// modes.
 fn forge(cluster: &Audited, mode: Mode) {
     let name = format!("forger-{mode:?}").to_lowercase();
     let forger = person(&cluster.plane, &name, &["system:masters"]);
@@ -143,7 +144,7 @@ fn no_verb_breaks_a_rule() {
         each(&uma, &name, &USER);
         each(&hugo, &name, &HOLDER);
         each(&ada, &name, &ADMINISTRATOR);
-        // An expired lock, a lock and a hold of others.
+        // Others have an expired lock, a lock and a hold.
         uma.succeeds(&["acquire", &name, "--duration", "1s"]);
         let wait = [
             "acquire",

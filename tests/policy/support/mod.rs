@@ -1,4 +1,4 @@
-//! A control plane with the policies in deny mode, people, and the answers of the server.
+//! A control plane with the policies in deny mode, its users, and the answers of the server.
 
 mod proxy;
 #[path = "../../support/tls.rs"]
@@ -37,7 +37,7 @@ pub(crate) const ADMINISTRATORS: &str = "kubectl-maint:administrators";
 pub(crate) const MERGE: &str = "application/merge-patch+json";
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// Lines of a holder, who may lock, hold and change nodes. Each lock is ended by a later line.
+/// Command lines of a holder, who may lock, hold and change nodes. Later lines end every lock.
 pub(crate) const TOUR: [&str; 16] = [
     "acquire NODE -m kernel",
     "acquire NODE --reentry",
@@ -57,7 +57,7 @@ pub(crate) const TOUR: [&str; 16] = [
     "with NODE -m test -- true",
 ];
 
-/// What is in the path of the writes that `doctor` expects to be refused.
+/// Part of the path of the writes that `doctor` expects to be refused.
 const PROBE: &str = "dryRun=All&fieldManager=kubectl-maint-install";
 
 /// Policies take effect within a second; a slow machine gets more.
@@ -71,7 +71,7 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         .expect("a runtime")
 });
 
-/// A request that the server refused.
+/// A refused request.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) code: u16,
@@ -81,9 +81,9 @@ pub(crate) struct Refused {
 /// The answer to a request.
 pub(crate) type Answer = Result<Value, Refused>;
 
-/// Somebody with a kubeconfig.
+/// A user with a kubeconfig.
 pub(crate) struct Person {
-    /// As the API server knows them.
+    /// The name of the API user.
     pub(crate) name: String,
     pub(crate) kubeconfig: PathBuf,
     client: Client,
@@ -106,12 +106,12 @@ impl Person {
         }
     }
 
-    /// The annotation that says who this person is, for an acquisition with this count.
+    /// The annotation that names this user, for an acquisition with this count.
     pub(crate) fn signature(&self, count: i64) -> Value {
         json!({"kubectl-maint.dev/user": format!("{count}-{}", self.name)})
     }
 
-    /// The same, for a patch with this spec.
+    /// A patch with this spec and the annotation of [`Self::signature`].
     pub(crate) fn signed(&self, count: i64, spec: &Value) -> Value {
         json!({"metadata": {"annotations": self.signature(count)}, "spec": spec})
     }
@@ -158,7 +158,7 @@ impl Person {
         }
     }
 
-    /// A header of the answer to a read.
+    /// A header of the answer to a GET request.
     pub(crate) fn header(&self, path: &str, name: &str) -> String {
         let request = Request::get(path).body(kube::client::Body::empty());
         let request = request.expect("a request");
@@ -177,7 +177,7 @@ impl Person {
         run
     }
 
-    /// Runs the plugin of this path, which may be that of another release.
+    /// Runs the plugin at this path, which may belong to another release.
     pub(crate) fn runs(&self, plugin: &Path, arguments: &[&str]) -> Run {
         run(Command::new(plugin)
             .args(arguments)
@@ -218,13 +218,13 @@ pub(crate) fn run(command: &mut Command) -> Run {
     Run::of(output.expect("the program is there"))
 }
 
-/// A file of deploy/.
+/// The path of a file in deploy/.
 pub(crate) fn manifest(name: &str) -> String {
     format!("{}/deploy/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The shared control plane, with everything in deploy/ applied and the policies in deny mode. `None` if
-/// tests run without one.
+/// The shared control plane, with everything in deploy/ applied and the policies in deny mode. `None` if tests run
+/// without a control plane.
 pub(crate) fn denying() -> Option<&'static ControlPlane> {
     static DENYING: LazyLock<()> = LazyLock::new(|| {
         let plane = shared();
@@ -260,7 +260,7 @@ fn set_mode(admin: &Person, mode: Mode) {
     await_denial(admin, mode == Mode::Deny);
 }
 
-/// A control plane whose policies change their mode, with an audit log. One test at a time uses it.
+/// A control plane with an audit log, whose policies change their mode. Tests use it one at a time.
 pub(crate) struct Audited {
     pub(crate) plane: ControlPlane,
     pub(crate) admin: Person,
@@ -277,7 +277,7 @@ impl Audited {
     }
 
     fn start() -> Self {
-        // What is logged goes to the server's own log.
+        // The audit log is part of the server's own log.
         let policy = json!({
             "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
             "rules": [
@@ -301,13 +301,13 @@ impl Audited {
         Self { plane, admin }
     }
 
-    /// Returns when the mode has effect.
+    /// Sets the mode, and waits until it has taken effect.
     pub(crate) fn set_mode(&self, mode: Mode) {
         set_mode(&self.admin, mode);
     }
 
-    /// The writes that broke a rule, by users whose names begin like this. Without those that `doctor` sends to see that
-    /// they do.
+    /// The writes that broke a rule, by users whose names begin with `of`. Writes of `doctor` that test the policies
+    /// are left out.
     pub(crate) fn failures(&self, of: &str) -> Vec<Value> {
         let is_failure = |event: &Value| {
             let uri = event["requestURI"].as_str().expect("a path");
@@ -316,7 +316,7 @@ impl Audited {
         self.events(of).into_iter().filter(is_failure).collect()
     }
 
-    /// The logged writes by users whose names begin like this.
+    /// The logged writes by users whose names begin with `of`.
     pub(crate) fn events(&self, of: &str) -> Vec<Value> {
         let log = std::fs::read_to_string(self.plane.api_server().log()).expect("a log");
         let is_of = |event: &Value| {
@@ -330,7 +330,7 @@ impl Audited {
     }
 }
 
-/// Waits until both policies refuse what they should, or neither does.
+/// Waits until both policies refuse what breaks a rule (`wanted`), or until neither does.
 pub(crate) fn await_denial(admin: &Person, wanted: bool) {
     let lease = json!({
         "metadata": {"name": "probe"},
@@ -355,17 +355,17 @@ pub(crate) fn await_denial(admin: &Person, wanted: bool) {
     }
 }
 
-/// The administrator, who may do everything.
+/// The administrator, who has all rights.
 pub(crate) fn admin(plane: &ControlPlane) -> Person {
     Person::new("admin", plane.admin_kubeconfig())
 }
 
-/// A user of these groups.
+/// A user in these groups.
 pub(crate) fn person(plane: &ControlPlane, name: &str, groups: &[&str]) -> Person {
     Person::new(name, &plane.user(name, groups).expect("a kubeconfig"))
 }
 
-/// The time this many seconds from now, as in a Lease.
+/// The time this many seconds from now, in the format of a Lease.
 pub(crate) fn at(seconds: i64) -> String {
     let time = Utc::now() + TimeDelta::seconds(seconds);
     time.to_rfc3339_opts(SecondsFormat::Micros, true)
@@ -388,7 +388,7 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// The answer must be a refusal by the rule with this code.
+/// Asserts that the rule with this code refused the request.
 #[track_caller]
 pub(crate) fn refused_by(code: &str, answer: &Answer, what: &str) {
     match answer {
@@ -406,7 +406,7 @@ pub(crate) fn admitted(answer: Answer, what: &str) -> Value {
     answer.unwrap_or_else(|refused| panic!("{what}: {refused:?}"))
 }
 
-/// Creates a policy that is not ours, with one rule of what it matches and one validation.
+/// Creates a policy that is not ours, with one match rule and one validation.
 #[track_caller]
 pub(crate) fn policy_of_somebody_else(
     admin: &Person,

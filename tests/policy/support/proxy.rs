@@ -1,5 +1,5 @@
-//! A proxy between a person's command and the API server. It changes the dates of answers, or lets only some writes through
-//! and kills the command before the next one.
+//! A proxy between a user's command and the API server. It changes the dates of answers, or it forwards only some
+//! writes and kills the command before the next one.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ use tokio_rustls::TlsAcceptor;
 use super::tls::server_config;
 use super::{PLUGIN, Person, RUNTIME, Run, run};
 
-/// How often it is looked whether the command has ended.
+/// How often the test checks whether the command has ended.
 const PERIOD: Duration = Duration::from_millis(5);
 
 /// How a command ended.
@@ -40,21 +40,21 @@ pub(crate) enum End {
     ByItself(Run),
 }
 
-/// Of which answers the proxy changes the `Date`, as if several API servers answered.
+/// The answers in which the proxy changes the `Date`, as if several API servers answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Dates {
-    /// Of all, by this number of seconds.
+    /// All answers, by this number of seconds.
     All(i64),
-    /// Of every second one, by this number of seconds.
+    /// Every second answer, by this number of seconds.
     EverySecond(i64),
 }
 
 #[derive(Clone)]
 enum Change {
     Limit {
-        /// What is in the paths of these writes.
+        /// Parts of the paths of these writes.
         of: &'static [&'static str],
-        /// How many writes may still pass.
+        /// The number of writes that may still pass.
         left: Arc<AtomicUsize>,
         reached: Sender<()>,
     },
@@ -71,7 +71,8 @@ struct Proxy {
 }
 
 impl Person {
-    /// Runs the plugin. Kills it when it sends one more write of a Lease or a Node than `writes`. That one never arrives.
+    /// Runs the plugin, and kills it when it sends more than `writes` writes to Leases or Nodes. The last write never
+    /// reaches the server.
     pub(crate) fn killed_after(
         &self,
         plane: &ControlPlane,
@@ -81,7 +82,7 @@ impl Person {
         self.killed_after_writes(plane, &["/leases", "/nodes"], writes, arguments)
     }
 
-    /// The same for writes of policies and bindings.
+    /// Like [`Self::killed_after`], but for writes to policies and bindings.
     pub(crate) fn killed_after_policies(
         &self,
         plane: &ControlPlane,
@@ -119,7 +120,7 @@ impl Person {
         end
     }
 
-    /// Runs the plugin. The answers of the API server have other dates.
+    /// Runs the plugin, and changes the dates of the API server's answers.
     pub(crate) fn maint_at(&self, plane: &ControlPlane, dates: Dates, arguments: &[&str]) -> Run {
         let answers = Arc::default();
         let proxy = Proxy {
@@ -136,7 +137,7 @@ impl Person {
         run
     }
 
-    /// The same, and it must succeed.
+    /// Runs the plugin with changed dates, and expects success.
     #[track_caller]
     pub(crate) fn succeeds_at(&self, plane: &ControlPlane, dates: Dates, arguments: &[&str]) {
         let run = self.maint_at(plane, dates, arguments);
@@ -144,7 +145,7 @@ impl Person {
     }
 }
 
-/// Waits for the end of the command, or kills it at its limit.
+/// Waits for the end of the command, or kills it when the proxy has reached its limit.
 fn until_stopped(mut child: Child, stops: &Receiver<()>) -> End {
     loop {
         match stops.recv_timeout(PERIOD) {
@@ -162,7 +163,7 @@ fn until_stopped(mut child: Child, stops: &Receiver<()>) -> End {
     }
 }
 
-/// A proxy, and a kubeconfig of `person` that leads there.
+/// Starts a proxy, and writes a kubeconfig of `person` that leads to it.
 fn open(
     plane: &ControlPlane,
     person: &Person,
@@ -200,7 +201,7 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, proxy: Proxy) {
         let proxy = proxy.clone();
         async move { Ok::<_, Infallible>(proxy.treat(request).await) }
     });
-    // How a connection ends is the client's business.
+    // Errors of the connection are the client's problem.
     let _end = auto::Builder::new(TokioExecutor::new())
         .serve_connection(TokioIo::new(stream), service)
         .await;
@@ -222,7 +223,7 @@ impl Proxy {
             let take = |left: usize| left.checked_sub(1);
             let taken = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take);
             if taken.is_err() {
-                // The command may have been killed by an earlier one.
+                // The command may have been killed because of an earlier write.
                 let _ = reached.send(());
                 return std::future::pending().await;
             }
@@ -233,7 +234,7 @@ impl Proxy {
         let body = body.collect().await.expect("a request").to_bytes();
         let request = Request::from_parts(parts, Body::from(body));
         let mut answer = self.client.send(request).await.expect("an answer");
-        // These are about the connection behind the proxy.
+        // These headers are about the connection between the proxy and the server.
         answer.headers_mut().remove(CONNECTION);
         answer.headers_mut().remove(TRANSFER_ENCODING);
         if let Change::Dates { dates, answers } = &self.change {
@@ -256,7 +257,7 @@ fn shift_date(headers: &mut HeaderMap, seconds: i64) {
     headers.insert(DATE, date.parse().expect("a header"));
 }
 
-/// A line of arguments without quotes, about this node.
+/// The arguments of a line without quotes, with `node` for NODE.
 pub(crate) fn about<'l>(line: &'l str, node: &'l str) -> Vec<&'l str> {
     let words = line.split(' ');
     words
