@@ -1,4 +1,4 @@
-//! Each check both ways: of the pod, its node, its owner and those around it.
+//! Each check with both results: of the pod, its node, its owner, and its neighbors.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ fn pods_not_deleted_or_in_their_grace_are_refused() {
             "{}",
             levels.words("in-grace")
         );
-        // Who knows better says so.
+        // The caller knows better, and overrides this.
         let all = ["--accept-risk", "-m", "why", "--override=in-grace"];
         fixture.force_delete("web-1", &all).succeeds();
         assert!(!fixture.is_there("web-1"));
@@ -145,7 +145,7 @@ fn a_recorded_fencing_lowers_the_risks() {
             "bob@laptop fenced it: powered off: pulled the plug"
         );
         assert_eq!(levels.confirm(), "--accept-risk=none");
-        // It was cut off only: what ran there may still run.
+        // The node was only isolated, so its pods may still be running.
         let mut isolated = record.clone();
         isolated["how"] = json!({"hook": {"program": "isolate", "isolated": true}});
         let annotate = |record: &Value| {
@@ -160,7 +160,7 @@ fn a_recorded_fencing_lowers_the_risks() {
                     be running";
         assert_eq!(levels.words("fenced"), message);
         annotate(&record);
-        // It comes back, and was not restarted: the record is wrong, and lifts nothing.
+        // The node comes back without a restart, so the record is wrong and no longer counts.
         fixture.heartbeat();
         let levels = fixture.levels("web-0");
         levels.are(&[
@@ -255,7 +255,7 @@ fn a_member_without_which_there_is_no_majority_is_confirmed() {
     });
 }
 
-/// As by `kubectl replace --force`: the new one waits for the name.
+/// The set is new, as after `kubectl replace --force`. It waits for the name of the old pod.
 #[test]
 fn a_set_that_was_made_anew_may_start_a_second_pod() {
     fixture("anew", |fixture| {
@@ -364,7 +364,7 @@ fn an_operator_that_says_by_a_taint_that_it_is_at_work_is_left_to_finish() {
         let hint = "\nhint: let the repair finish; then: `kubectl maint ";
         assert!(run.stderr.contains(hint), "{run}");
         assert!(fixture.is_there("web-1"));
-        // Who knows better says so.
+        // The caller knows better, and overrides this.
         let run = fixture.force_delete("web-1", &words);
         run.arg("--override=remediation").succeeds();
         assert!(!fixture.is_there("web-1"));
@@ -396,7 +396,8 @@ fn a_spent_budget_and_finalizers_are_warned_of() {
             .are(&[("pdb", Some("Ok")), ("finalizers", Some("Ok"))]);
         allowed(0);
         let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
-        // A pod that is being deleted gets no new finalizers.
+        // The pod gets the finalizer when it is created, because a pod that is being deleted
+        // accepts no new ones.
         let set = fixture.replica_set("kept");
         fixture.ended_pod("kept", Some(&set), &kept);
         let levels = fixture.levels("kept");
@@ -410,7 +411,7 @@ fn mass_loss_is_a_risk_if_most_of_the_zone_is_unreachable() {
     fixture("zone", |fixture| {
         fixture.harmless_pod("web-1");
         fixture.make_node("worker-4", Readiness::Unknown, Duration::from_secs(600));
-        // Two of four.
+        // 2 of 4 nodes of the zone are unreachable.
         fixture.levels("web-1").are(&[("mass-loss", Some("Ok"))]);
         fixture.make_node("worker-5", Readiness::Unknown, Duration::from_secs(600));
         let levels = fixture.levels("web-1");
@@ -426,7 +427,7 @@ fn mass_loss_is_a_risk_if_most_of_the_zone_is_unreachable() {
 #[test]
 fn a_pod_that_was_never_placed_runs_nowhere() {
     fixture("unplaced", |fixture| {
-        // Once it was asked to end it would go at once.
+        // The pod is not deleted first, because it would be removed at once.
         let set = fixture.stateful_set("web", 3, 0);
         let mut pod = owned_by(&set);
         pod["spec"] = json!({

@@ -1,4 +1,4 @@
-//! From the report to what became of the pod.
+//! Forced deletion, from the report to its result.
 
 use control_plane::Rule;
 use insta::assert_snapshot;
@@ -88,14 +88,14 @@ fn the_report_shows_the_risks_and_the_next_command() {
             note.contains("; node-unreachable: the node has been unreachable"),
             "{note}"
         );
-        // The node's lease was taken and given back.
+        // The lock of the node was acquired and released.
         assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
         let lease = fixture.cluster.lease_of(&fixture.node);
         assert_eq!(lease["spec"]["leaseTransitions"], 1);
     });
 }
 
-/// The line to type that a run ends with, without the name of the program.
+/// The suggested command at the end of a run, without the name of the program.
 fn line_of(run: &Run) -> &str {
     let line = run.stderr.lines().last().expect("a hint");
     let (_, line) = line.rsplit_once(": `kubectl maint ").expect("a line");
@@ -154,7 +154,7 @@ fn under_a_lock_of_with_the_line_acts_as_its_holder() {
     });
 }
 
-/// The one behind it, since nobody can be a holder whose name begins as a hold's does.
+/// The command uses the identity behind the hold, because no holder may begin with `kubeadm`.
 #[test]
 fn under_a_hold_the_line_acts_as_the_person_who_has_it() {
     fixture("under-hold", |fixture| {
@@ -221,7 +221,7 @@ fn a_dry_run_deletes_nothing() {
 #[test]
 fn a_finalizer_holds_the_object() {
     fixture("held", |fixture| {
-        // A replacement of the name is not waited for: it can't come.
+        // The command does not wait for a replacement, because the name is still in use.
         let set = fixture.stateful_set("web", 1, 0);
         let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
         fixture.ended_pod("web-1", Some(&set), &kept);
@@ -233,7 +233,7 @@ fn a_finalizer_holds_the_object() {
         assert_eq!(pod["metadata"]["finalizers"][0], "example.com/keep");
         assert_eq!(evidence(fixture, "StatefulSet", "web").len(), 1);
 
-        // Once more there is nothing to do, nor to confirm.
+        // A second run has nothing to do, and nothing to confirm.
         for words in [&words[..], &["-o", "wide"]] {
             let run = fixture.force_delete("web-1", words).ends_unfinished();
             let line = "pod/web-1 is already being deleted, but held by finalizer example.com/keep; its name \
@@ -259,7 +259,7 @@ fn a_finalizer_holds_the_object() {
     });
 }
 
-/// As in pod garbage collection: the Job waits for a phase that no kubelet reports.
+/// Pod garbage collection does the same: the Job waits for a phase that no kubelet reports.
 #[test]
 fn a_pod_that_its_job_keeps_is_set_to_failed_first() {
     fixture("tracked", |fixture| {
@@ -295,7 +295,7 @@ fn a_pod_that_its_job_keeps_is_set_to_failed_first() {
             "{pod:#}"
         );
 
-        // Only finalizers keep it, so there is nothing left to do.
+        // Only finalizers keep the pod, so there is nothing left to do.
         let run = fixture.force_delete("copy-1", &words).ends_unfinished();
         assert!(
             run.stdout
@@ -359,7 +359,7 @@ fn it_waits_for_the_replacement_and_prints_its_node() {
         while fixture.is_there("web-0") {
             std::thread::yield_now();
         }
-        // As the StatefulSet's controller and the scheduler do.
+        // Creates the replacement, as the StatefulSet controller and the scheduler do.
         let node = fixture.cluster.name("worker-2");
         fixture.make_pod("web-0", &json!({"spec": {"nodeName": node}}));
         let run = run.ends();
@@ -395,7 +395,7 @@ fn a_replacement_that_is_not_running_is_reported_with_the_reason() {
     });
 }
 
-/// A pod on the other, healthy node, as created by the controller `owner` and the scheduler.
+/// Creates a pod on the other, healthy node, as the controller `owner` and the scheduler do.
 fn replacement(fixture: &Fixture, name: &str, owner: &Value) {
     let mut pod = owned_by(owner);
     pod["spec"] = json!({"nodeName": fixture.cluster.name("worker-2")});
@@ -421,7 +421,8 @@ fn a_replacement_of_another_name_is_one_of_the_same_controller() {
             .maint(["force-delete", &pods[0], &pods[1], "-n", &fixture.namespace])
             .args(["--accept-risk=none", "-m", "why"])
             .succeeds();
-        // It is unknown which pod replaces which: each is reported with another one.
+        // It is unknown which pod replaces which. Each one is reported with a different
+        // replacement.
         let message = |first, second| {
             format!(
                 "pod/web-1 force-deleted; replaced by pod/{first} on node/{node}\n\

@@ -1,11 +1,11 @@
-//! docs/pod-safety.md: every finding in its table of checks is expected by a test on the real server, and every other row
-//! and rule has a test.
+//! docs/pod-safety.md: a test on the real server expects every finding in its table of checks, and every other row and
+//! rule has a test.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The levels by their words in the table, in the report, and in its JSON.
+/// The levels as they are written in the table, in the report, and in its JSON.
 const LEVELS: [(&str, &str, &str); 5] = [
     ("BLOCKER", "BLOCKER", "Blocker"),
     ("RISK", "RISK", "Risk"),
@@ -14,8 +14,8 @@ const LEVELS: [(&str, &str, &str); 5] = [
     ("ok", "ok", "Ok"),
 ];
 
-/// The rules of the page by how they begin, each with a test that fails if it does not hold. Those of `safety` have a real
-/// API server, and those of `fencing` the real controllers too.
+/// The rules of the page by their first words, each with a test that fails if the rule does not hold. Tests in `safety`
+/// use a real API server. Tests in `fencing` also use the real controllers.
 const RULES: [(&str, &str); 65] = [
     (
         "It says why a pod does not end",
@@ -326,8 +326,8 @@ fn every_documented_finding_is_expected_by_a_test() {
     assert_eq!(undocumented, None, "it is in no row");
 }
 
-/// The items of all lists of the page, the paragraphs that begin with a rule in bold type, and the first cells of all tables
-/// but that of the checks.
+/// The items of all lists of the page, the paragraphs that begin with a rule in bold type, and the first cells of all
+/// tables except that of the checks.
 fn rules(page: &str) -> Vec<&str> {
     let mut rules = Vec::new();
     let (mut is_code, mut section) = (false, "");
@@ -337,7 +337,7 @@ fn rules(page: &str) -> Vec<&str> {
         } else if line.starts_with('#') && !is_code {
             section = line;
         } else if is_code {
-            // What a command prints is no rule.
+            // The output of a command is no rule.
         } else if let Some(row) = line.strip_prefix("| ") {
             let (cell, _) = row.split_once(" |").expect("a cell");
             let is_heading = ["command", "---"].contains(&cell);
@@ -358,7 +358,7 @@ fn every_other_rule_of_the_page_has_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("docs/pod-safety.md")).expect("the page");
     let rules = rules(&page);
-    // The longest beginning decides, so that one may begin like another.
+    // The longest match wins, so the beginning of one rule may be the beginning of another.
     let entry = |rule: &str| {
         let fitting = RULES.iter().filter(|(begin, _)| rule.starts_with(begin));
         fitting.max_by_key(|(begin, _)| begin.len())

@@ -1,4 +1,4 @@
-//! What a deletion that fails or is refused says, also to programs.
+//! The output of a deletion that fails or is refused, also as JSON.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -11,14 +11,14 @@ fn data(run: &Run) -> Value {
     serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run}"))
 }
 
-/// A proxy that treats the acquisition of a lock like this.
+/// A proxy that applies `treatment` to the acquisition of a lock.
 fn locking(fixture: &Fixture, treatment: Treatment) -> Proxy {
     fixture
         .cluster
         .proxy_for(treatment, |method, _| *method == Method::PATCH)
 }
 
-/// Deletes `web-1` with everything accepted that the report shows.
+/// Force-deletes `web-1` with these arguments, through the proxy.
 fn deleting(fixture: &Fixture, proxy: &Proxy, words: &[&str]) -> Run {
     let maint = fixture.force_delete("web-1", &["-m", "why", "--timeout=0"]);
     maint.args(words).kubeconfig(&proxy.kubeconfig).run()
@@ -44,7 +44,7 @@ fn a_lock_that_somebody_takes_meanwhile_is_an_error_for_programs() {
     });
 }
 
-/// A missing right has the code 403, a policy without a reason 422, and a webhook without a code 400.
+/// The codes: 403 for a missing right, 422 for a policy without a reason, 400 for a webhook without a code.
 #[test]
 fn a_refused_lock_is_the_risk_unread_whatever_its_code() {
     fixture("refused-lock", |fixture| {

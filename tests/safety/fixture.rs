@@ -14,10 +14,10 @@ use crate::support::{Cluster, Maint, Run, ago};
 /// How long the node has been unreachable.
 pub(crate) const UNREACHABLE_FOR: Duration = Duration::from_secs(600);
 
-/// The finalizer by which a Job keeps its pods.
+/// The finalizer with which a Job keeps its pods.
 pub(crate) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// What a test sees.
+/// The objects of one test.
 pub(crate) struct Fixture {
     pub(crate) cluster: Cluster,
     pub(crate) namespace: String,
@@ -26,7 +26,7 @@ pub(crate) struct Fixture {
     plane: &'static ControlPlane,
 }
 
-/// The control plane of this binary: without controllers, which would go on with what a test has
+/// The control plane of this test binary. It runs no controllers, because they would change the state that a test has
 /// set up.
 fn plane() -> &'static ControlPlane {
     static PLANE: OnceLock<ControlPlane> = OnceLock::new();
@@ -36,7 +36,7 @@ fn plane() -> &'static ControlPlane {
     })
 }
 
-/// Keeps the server's logs where the test fails.
+/// Runs a test, and keeps the server's logs if it fails.
 pub(crate) fn fixture(prefix: &str, test: impl FnOnce(&Fixture)) {
     let _logs = plane().keep_logs_on_panic(prefix);
     test(&Fixture::new(prefix));
@@ -62,7 +62,7 @@ impl Fixture {
         fixture
     }
 
-    /// Makes a node of this test's zone.
+    /// Creates a node in the zone of this test.
     pub(crate) fn make_node(
         &self,
         short: &str,
@@ -82,7 +82,7 @@ impl Fixture {
         node.name
     }
 
-    /// Its kubelet comes back to life.
+    /// Renews the heartbeat of the unreachable node, as if its kubelet were back.
     pub(crate) fn heartbeat(&self) {
         self.plane.heartbeat(&[&self.node]).expect("a heartbeat");
     }
@@ -94,7 +94,7 @@ impl Fixture {
         kubeconfig
     }
 
-    /// The path of a collection of the namespace.
+    /// The path of a collection in the namespace of this test.
     pub(crate) fn at(&self, group: &str, plural: &str) -> String {
         format!("{group}/namespaces/{}/{plural}", self.namespace)
     }
@@ -103,7 +103,7 @@ impl Fixture {
         self.at("/api/v1", &format!("pods/{name}"))
     }
 
-    /// Makes a pod on the unreachable node; `change` goes over it as a merge patch.
+    /// Creates a pod on the unreachable node. `change` is applied as a merge patch.
     pub(crate) fn make_pod(&self, name: &str, change: &Value) -> Value {
         let mut pod = json!({
             "metadata": {"name": name, "labels": {"app": "web"}},
@@ -115,7 +115,7 @@ impl Fixture {
         });
         merge(&mut pod, change);
         let pod = self.cluster.create(&self.at("/api/v1", "pods"), &pod);
-        // As the control plane marks the pods of a node that it calls unreachable.
+        // The control plane sets these conditions for the pods of an unreachable node.
         self.cluster.patch(
             &format!("{}/status", self.pod_path(name)),
             &json!({"status": {"phase": "Running", "conditions": [
@@ -125,7 +125,7 @@ impl Fixture {
         pod
     }
 
-    /// Asks a pod to end, as `kubectl delete` does, and waits until its grace is over.
+    /// Deletes a pod, as `kubectl delete` does, and waits until its grace period has ended.
     pub(crate) fn end(&self, name: &str) {
         let pod = self.cluster.delete(&self.pod_path(name));
         let ends = pod["metadata"]["deletionTimestamp"]
@@ -137,7 +137,7 @@ impl Fixture {
         }
     }
 
-    /// A pod of an owner that was asked to end.
+    /// Creates a pod of `owner`, and deletes it with [`Self::end`].
     pub(crate) fn ended_pod(&self, name: &str, owner: Option<&Value>, change: &Value) {
         let mut pod = owner.map_or_else(|| json!({}), owned_by);
         merge(&mut pod, change);
@@ -145,7 +145,7 @@ impl Fixture {
         self.end(name);
     }
 
-    /// A ReplicaSet, which promises nothing.
+    /// Creates a ReplicaSet, which guarantees nothing about its pods.
     pub(crate) fn replica_set(&self, name: &str) -> Value {
         let set = json!({
             "apiVersion": "apps/v1", "kind": "ReplicaSet",
@@ -156,7 +156,7 @@ impl Fixture {
             .create(&self.at("/apis/apps/v1", "replicasets"), &set)
     }
 
-    /// A StatefulSet with so many members, and so many of them ready.
+    /// Creates a StatefulSet with so many members, and so many of them ready.
     pub(crate) fn stateful_set(&self, name: &str, replicas: u32, ready: u32) -> Value {
         let set = json!({
             "apiVersion": "apps/v1", "kind": "StatefulSet",
@@ -177,19 +177,19 @@ impl Fixture {
         set
     }
 
-    /// A pod without risks: being deleted, and of a ReplicaSet.
+    /// Creates a pod without risks: it belongs to a ReplicaSet and is being deleted.
     pub(crate) fn harmless_pod(&self, name: &str) {
         let set = self.replica_set(name);
         self.ended_pod(name, Some(&set), &json!({}));
     }
 
-    /// `web-0`, asked to end: a member of a StatefulSet with so many members, and so many of them ready.
+    /// Creates `web-0`, which is being deleted, in a StatefulSet with so many members, and so many of them ready.
     pub(crate) fn ended_member(&self, replicas: u32, ready: u32) {
         let set = self.stateful_set("web", replicas, ready);
         self.ended_pod("web-0", Some(&set), &json!({}));
     }
 
-    /// The same of a set of three of which two are ready, with a volume.
+    /// Creates `web-0`, which is being deleted and has a volume, in a StatefulSet with 2 of 3 members ready.
     pub(crate) fn ended_member_with_volume(&self) {
         let set = self.stateful_set("web", 3, 2);
         let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
@@ -197,7 +197,7 @@ impl Fixture {
         self.ended_pod("web-0", Some(&set), &spec);
     }
 
-    /// A pod, asked to end, that its Job keeps until it has failed.
+    /// Creates a pod that is being deleted. Its Job keeps it until it has failed.
     pub(crate) fn ended_job_pod(&self, name: &str) {
         let job = json!({
             "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
@@ -220,7 +220,7 @@ impl Fixture {
         self.ended_pod(name, Some(&job), &kept);
     }
 
-    /// `force-delete pod/NAME` with more words.
+    /// `force-delete pod/NAME` with more arguments.
     pub(crate) fn force_delete(&self, pod: &str, words: &[&str]) -> Maint {
         let pod = format!("pod/{pod}");
         self.cluster
@@ -233,14 +233,14 @@ impl Fixture {
         Levels::of(self.force_delete(pod, &["-o", "json"]))
     }
 
-    /// The same, for a user with this kubeconfig.
+    /// The level of each check of a pod, for a user with this kubeconfig.
     #[track_caller]
     pub(crate) fn levels_for(&self, kubeconfig: &Path, pod: &str) -> Levels {
         let report = self.force_delete(pod, &["-o", "json"]);
         Levels::of(report.kubeconfig(kubeconfig))
     }
 
-    /// The Events of the namespace.
+    /// The Events in the namespace.
     pub(crate) fn events(&self) -> Vec<Value> {
         let path = self.at("/apis/events.k8s.io/v1", "events");
         let list = self.cluster.get(&path);
@@ -251,7 +251,7 @@ impl Fixture {
         self.cluster.find(&self.pod_path(pod)).is_some()
     }
 
-    /// A run as it is every time.
+    /// The output of a run, with values that change replaced.
     pub(crate) fn shown(&self, run: &Run) -> String {
         let text = run.to_string().replace(&self.cluster.name(""), "");
         let changing = [
@@ -268,7 +268,7 @@ impl Fixture {
 }
 
 impl Maint {
-    /// Runs it and expects that something is not finished yet.
+    /// Runs it, and expects the exit code for "not finished yet".
     #[track_caller]
     pub(crate) fn ends_unfinished(self) -> Run {
         let run = self.run();
@@ -277,17 +277,17 @@ impl Maint {
     }
 }
 
-/// The levels of a report's checks.
+/// The levels of the checks in a report.
 pub(crate) struct Levels(Value);
 
 impl Levels {
-    /// Those of the first target that a run reports as JSON.
+    /// The levels of the first target in the JSON report of a run.
     #[track_caller]
     pub(crate) fn of(maint: Maint) -> Self {
         Self::of_run(&maint.run())
     }
 
-    /// The same of a run that has ended.
+    /// The levels of the first target in the JSON report of a run that has ended.
     #[track_caller]
     pub(crate) fn of_run(run: &Run) -> Self {
         assert_eq!(run.code, 6, "{run}");
@@ -298,19 +298,19 @@ impl Levels {
         report
     }
 
-    /// The checks of this id.
+    /// The checks with this id.
     fn checks(&self, id: &str) -> impl Iterator<Item = &Value> {
         let checks = self.0["items"][0]["checks"].as_array().expect("checks");
         checks.iter().filter(move |check| check["id"] == id)
     }
 
-    /// The level of each.
+    /// The level of each check with this id.
     pub(crate) fn all(&self, id: &str) -> Vec<&str> {
         let levels = self.checks(id).map(|check| check["level"].as_str());
         levels.map(|level| level.expect("a level")).collect()
     }
 
-    /// The level of the check: the same wherever it is there more than once.
+    /// The level of the check, which is the same if there are several with this id.
     pub(crate) fn get(&self, id: &str) -> Option<&str> {
         let levels = self.all(id);
         let level = levels.first().copied();
@@ -322,23 +322,23 @@ impl Levels {
         level
     }
 
-    /// What the check says.
+    /// The message of the check.
     pub(crate) fn words(&self, id: &str) -> &str {
         let mut words = self.checks(id).map(|check| check["message"].as_str());
         words.next().flatten().unwrap_or_default()
     }
 
-    /// Whether the text of the check contains this.
+    /// Whether a check with this id has this message.
     pub(crate) fn has(&self, id: &str, words: &str) -> bool {
         self.checks(id).any(|check| check["message"] == words)
     }
 
-    /// The flag that confirms it all.
+    /// The flag that accepts all risks of the report.
     pub(crate) fn confirm(&self) -> &str {
         self.0["acceptRisk"].as_str().expect("a flag")
     }
 
-    /// Expects these levels, `None` for checks that have nothing to say.
+    /// Expects these levels, and `None` for checks that are not in the report.
     #[track_caller]
     pub(crate) fn are(&self, expected: &[(&str, Option<&str>)]) {
         for &(id, level) in expected {

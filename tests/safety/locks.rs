@@ -1,4 +1,4 @@
-//! The lock of the node during a deletion, held under a name of the process.
+//! The lock of the node during a deletion. Its holder includes the process id.
 
 use http::Method;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::fixture::{Fixture, fixture};
 use crate::support::{Maint, Proxy, Treatment, holder_of};
 
-/// A proxy that keeps the requests to delete pods.
+/// A proxy that keeps the requests that delete pods.
 fn proxy(fixture: &Fixture) -> Proxy {
     fixture.cluster.proxy_for(Treatment::Keep, |method, path| {
         *method == Method::DELETE && path.contains("/pods/")
@@ -49,7 +49,7 @@ fn a_second_run_of_the_same_person_keeps_off() {
         assert!(second.stderr.contains(&refused), "{second}");
         assert!(fixture.is_there("web-2"));
 
-        // Nor is it an own lease to others of that person.
+        // Other commands of the same user don't count it as their own lock either.
         let wait = "hint: a `force-delete` of alice@bastion has the lock; \
                     wait for the lock with `kubectl maint ";
         let acquired = fixture.cluster.maint(["acquire", node]).run();
@@ -72,8 +72,8 @@ fn a_second_run_of_the_same_person_keeps_off() {
     });
 }
 
-/// Each deletion is bound to what was checked. The other holder's lock stays, whether it was taken over from
-/// this command or from the caller.
+/// Each deletion is valid only for the checked version of the pod. The other holder's lock stays, whether it was taken
+/// over from this command or from the caller.
 #[test]
 fn a_lock_that_is_taken_over_meanwhile_is_left_to_its_holder() {
     for (name, had_before) in [("broken", false), ("broken-own", true)] {
@@ -107,7 +107,7 @@ fn a_lock_that_is_taken_over_meanwhile_is_left_to_its_holder() {
     }
 }
 
-/// An earlier lock names an API user, too: that is not left to the lock of the deletion.
+/// An earlier lock names an API user too. The lock of the deletion must not inherit that name.
 #[test]
 fn the_lock_names_the_api_user_of_the_caller() {
     fixture("signed", |fixture| {

@@ -1,5 +1,5 @@
-//! Forced deletion as a user runs it, on a real API server: objects as a cluster's controllers and
-//! kubelets leave them, without those who would change them meanwhile.
+//! Forced deletion as a user runs it, on a real API server. The objects are as controllers and
+//! kubelets leave them, but none of these run and change the objects during a test.
 
 #[path = "../cli/support/mod.rs"]
 #[allow(

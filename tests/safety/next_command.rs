@@ -1,11 +1,11 @@
-//! The line to type next deletes what the report showed, and shows it first.
+//! The suggested next command deletes what the report showed, and shows it first.
 
 use serde_json::json;
 
 use crate::fixture::{Fixture, fixture};
 use crate::support::{Maint, Run};
 
-/// `force-delete -l app=web` with more words.
+/// `force-delete -l app=web` with more arguments.
 fn labeled(fixture: &Fixture, words: &[&str]) -> Maint {
     fixture
         .cluster
@@ -13,7 +13,7 @@ fn labeled(fixture: &Fixture, words: &[&str]) -> Maint {
         .args(words)
 }
 
-/// The words of the line that a run ends with, behind the name of the program.
+/// The suggested command at the end of a run, as words after the name of the program.
 #[track_caller]
 fn line_of(run: &Run) -> Vec<&str> {
     let (_, line) = run
@@ -60,7 +60,8 @@ fn without_a_report_the_risks_are_shown() {
             }
             assert!(!run.stderr.contains("  ok  "), "{run}");
         }
-        // Also where it goes on at once; and what gives nothing up prints nothing.
+        // The risks are also shown if the command deletes at once. Without a risk, nothing is
+        // shown.
         let deleting = |pod: &str, flag: &str| {
             let words = [flag, "-m", "why", "--timeout=0", "-q"];
             fixture.force_delete(pod, &words)

@@ -1,4 +1,4 @@
-//! The Node object of an unreachable node, with all that goes with it.
+//! Deletion of the Node object of an unreachable node, together with its pods.
 
 use http::Method;
 use insta::assert_snapshot;
@@ -21,7 +21,7 @@ fn is_there(fixture: &Fixture) -> bool {
 fn every_pod_is_reported_on_and_the_node_goes() {
     fixture("scrap", |fixture| {
         let set = fixture.stateful_set("db", 1, 0);
-        // Neither was asked to end: they go with their Node.
+        // Neither pod was deleted before: both are removed together with their Node.
         fixture.make_pod("db-0", &owned_by(&set));
         let set = fixture.replica_set("web");
         fixture.make_pod("web-1", &owned_by(&set));
@@ -77,7 +77,7 @@ fn every_pod_is_reported_on_and_the_node_goes() {
     });
 }
 
-/// It goes with its Node, and the accepted risk is that of the node's pods.
+/// The pod is removed together with its Node. The risk was accepted for the pods of the node.
 #[test]
 fn a_pod_that_arrives_after_the_report_goes_with_its_node() {
     fixture("arrival", |fixture| {
@@ -131,7 +131,7 @@ fn a_node_that_its_finalizers_hold_is_not_reported_as_gone() {
         );
         assert!(run.stdout.ends_with(&message), "{run}");
         assert!(is_there(fixture));
-        // It is there, and so is its lease.
+        // The Node and its Lease still exist.
         assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
         let run = force_delete(fixture, &words).ends_unfinished();
         let message = format!(
@@ -170,7 +170,7 @@ fn a_node_that_lives_or_is_somebody_elses_stays_unless_that_is_overridden() {
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("refused: node-alive, lease"), "{run}");
         assert!(is_there(fixture));
-        // A takeover shows whose lock it is.
+        // The output names the holder whose lock was overridden.
         let anyway = ["--override=node-alive", "--override=lease"];
         let run = force_delete(fixture, &all).args(anyway).succeeds();
         let message = format!(

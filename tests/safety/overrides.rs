@@ -1,4 +1,4 @@
-//! Each refusal that is lifted by its own override, and by that alone.
+//! Each blocker is lifted only by its own override.
 
 use control_plane::Rule;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! On a terminal: a question for each kind of risk, the name of a whole node, and the reason.
+//! Prompts on a terminal: one for each kind of risk, the name of a whole node, and the reason.
 
 use nix::sys::wait::WaitStatus;
 use rexpect::session::PtySession;
@@ -45,7 +45,7 @@ fn each_kind_of_risk_is_asked_and_the_reason_is_recorded() {
             assert!(said.contains("--accept-risk=owner,quorum"), "{said}");
             assert!(fixture.is_there("web-0"));
         }
-        // What was accepted by a flag is not asked.
+        // A risk that a flag accepts is not asked about.
         let given = ["--accept-risk=owner", "-m", "the rack burns", "--timeout=0"];
         let said = answers(web(fixture, &given), &[(QUORUM, "yes")], 4);
         assert!(said.contains("pod/web-0 force-deleted"), "{said}");

@@ -1,4 +1,4 @@
-//! What happens between the report and the deletion.
+//! Changes between the report and the deletion.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,19 +14,19 @@ fn deletes_a_pod(method: &Method, path: &str) -> bool {
     *method == Method::DELETE && path.contains("/pods/")
 }
 
-/// A proxy that keeps the requests to delete.
+/// A proxy that keeps the requests that delete pods.
 fn proxy(fixture: &Fixture) -> Proxy {
     fixture.cluster.proxy_for(Treatment::Keep, deletes_a_pod)
 }
 
-/// A proxy that keeps the requests by `kept`.
+/// A proxy that keeps the requests with the method `kept`.
 fn keeping(fixture: &Fixture, kept: Method) -> Proxy {
     fixture
         .cluster
         .proxy_for(Treatment::Keep, move |method, _| *method == kept)
 }
 
-/// A proxy that keeps the first request by `kept` alone.
+/// A proxy that keeps only the first request with the method `kept`.
 fn keeping_first(fixture: &Fixture, kept: Method) -> Proxy {
     let met = AtomicUsize::new(0);
     fixture
@@ -36,13 +36,13 @@ fn keeping_first(fixture: &Fixture, kept: Method) -> Proxy {
         })
 }
 
-/// Starts to delete `pod`, up to the first request that `proxy` keeps.
+/// Starts to delete `pod`, and waits for the first request that `proxy` keeps.
 fn held_up(proxy: &Proxy, fixture: &Fixture, pod: &str, words: &[&str]) -> (Running, Kept) {
     proxy.holds_up(fixture.force_delete(pod, words))
 }
 
-/// Deletes `pod` with everything confirmed, while `meanwhile` happens before the first request to
-/// delete arrives; later ones arrive at once.
+/// Deletes `pod` with all risks accepted. Calls `meanwhile` before the first DELETE request is forwarded, and forwards
+/// `later` more of them at once.
 fn deleting(fixture: &Fixture, pod: &str, meanwhile: impl FnOnce(), later: usize) -> Run {
     let proxy = proxy(fixture);
     let words = ["--accept-risk", "-m", "why", "--timeout=0"];
@@ -55,7 +55,7 @@ fn deleting(fixture: &Fixture, pod: &str, meanwhile: impl FnOnce(), later: usize
     run.ends()
 }
 
-/// Has something about `pod` changed that nobody looks at.
+/// Changes a label of `pod` that no check reads.
 pub(crate) fn touch(fixture: &Fixture, pod: &str) {
     let label = json!({"metadata": {"labels": {"touched": "yes"}}});
     fixture.cluster.patch(&fixture.pod_path(pod), &label);
@@ -116,7 +116,7 @@ fn a_pod_that_disappeared_by_itself_is_reported_so() {
     });
 }
 
-/// Starts to delete `web-1` to `web-3` with nothing to accept, up to the deletion of `web-2`.
+/// Starts to delete `web-1` to `web-3`, which have no risks, and waits for the deletion of `web-2`.
 pub(crate) fn at_the_second(fixture: &Fixture, words: &[&str]) -> (Proxy, Running, Kept) {
     let owner = fixture.replica_set("web");
     for name in ["web-1", "web-2", "web-3"] {
@@ -173,7 +173,7 @@ fn a_pod_that_went_by_itself_leaves_the_others_to_be_deleted() {
     });
 }
 
-/// Its clock is so far behind that the heartbeat looks old.
+/// The kubelet's clock is so far behind that its heartbeat looks old.
 #[test]
 fn a_heartbeat_ends_the_deletion_even_with_a_wrong_clock() {
     fixture("behind", |fixture| {
@@ -248,7 +248,7 @@ fn a_node_that_changed_is_looked_at_again_before_it_goes() {
             fixture.cluster.patch(&path, &label);
         };
 
-        // Its kubelet is back.
+        // The kubelet is back.
         let (run, kept) = deleting(&[]);
         fixture.heartbeat();
         touch("returned");
@@ -262,7 +262,7 @@ fn a_node_that_changed_is_looked_at_again_before_it_goes() {
         );
         assert!(is_there());
 
-        // If you accept the risk that it is alive, it is deleted even if it moves.
+        // With the override for a live node, the Node is deleted even if it changes.
         let (run, kept) = deleting(&["--override=node-alive"]);
         touch("alive");
         assert_eq!(kept.passes(), 200);
@@ -326,7 +326,7 @@ fn killed_under_its_lock_it_has_deleted_nothing_and_keeps_others_away_for_a_whil
             held_by.starts_with("alice@bastion/force-delete-"),
             "{held_by}"
         );
-        // As its time passes.
+        // The lock expires.
         let path = format!("{LEASES}/{}", fixture.node);
         let passed = json!({"spec": {"renewTime": ago(600)}});
         fixture.cluster.patch(&path, &passed);
@@ -447,7 +447,7 @@ fn an_interrupted_deletion_may_still_take_effect() {
     });
 }
 
-/// A server that takes a request and then answers nothing any more.
+/// The server gets the request, and then stops answering.
 #[test]
 fn a_deletion_that_gets_no_answer_may_still_take_effect() {
     fixture("no-answer", |fixture| {
@@ -547,8 +547,8 @@ fn an_interrupted_lock_may_still_take_effect() {
     });
 }
 
-/// The server hangs from the deletion on: nothing that comes behind it is waited for, and least of all
-/// by those who want to know what was deleted.
+/// After the deletion, the server stops answering. The command must print what was deleted before it waits for any
+/// later answer.
 #[test]
 fn after_an_interrupt_the_outcome_comes_before_the_locks_go_back() {
     fixture("hanging", |fixture| {
@@ -569,7 +569,7 @@ fn after_an_interrupt_the_outcome_comes_before_the_locks_go_back() {
                 break;
             }
         }
-        // Only now.
+        // Only now is the release sent.
         let release = proxy.kept();
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
@@ -609,7 +609,7 @@ fn a_pod_that_no_longer_matches_stays_and_is_reported() {
     });
 }
 
-/// What the Events of the namespace keep.
+/// The notes of the Events in the namespace.
 fn notes(fixture: &Fixture) -> Vec<String> {
     let events = fixture.events();
     let notes = events.iter().filter_map(|event| event["note"].as_str());

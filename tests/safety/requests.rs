@@ -1,23 +1,23 @@
-//! What a report costs: requests grow with kinds and namespaces, not with pods.
+//! The cost of a report: the number of requests grows with kinds and namespaces, not with pods.
 
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, fixture, owned_by};
 use crate::support::requests;
 
-/// How many requests the report on the unreachable node sends.
+/// The number of requests that the report on the unreachable node sends.
 fn cost(fixture: &Fixture) -> usize {
     let node = format!("node/{}", fixture.node);
     let run = fixture.cluster.maint(["force-delete", &node, "-v6"]).run();
     assert_eq!(run.code, 6, "{run}");
-    // The Nodes that other tests have fenced are read as well.
+    // The report also reads Nodes that other tests have fenced.
     let of_others = run.stderr.lines().filter(|line| {
         line.contains("verb=\"") && line.contains("/nodes/") && !line.contains(&*fixture.node)
     });
     requests(&run).len() - of_others.count()
 }
 
-/// Makes so many pods of `owner` in its namespace, each with a claim, beside those before.
+/// Creates `count` more pods of `owner` in its namespace, each with a claim.
 fn make_pods(fixture: &Fixture, owner: &Value, count: usize) {
     let (kind, namespace) = (&owner["kind"], &owner["metadata"]["namespace"]);
     let path = format!(
@@ -37,7 +37,7 @@ fn make_pods(fixture: &Fixture, owner: &Value, count: usize) {
     }
 }
 
-/// A controller of this kind in a namespace.
+/// Creates a controller of this kind in a namespace.
 fn owner(fixture: &Fixture, namespace: &str, kind: &str) -> Value {
     let (group, plural) = match kind {
         "Job" => ("batch/v1", "jobs"),
@@ -81,7 +81,7 @@ fn a_hundred_pods_cost_as_many_requests_as_two() {
                 .contains("  RISK     owner             all pods: "),
             "{report}"
         );
-        // Pods, Node, its zone, heartbeat, heartbeats, two leases, four rights; StatefulSets, claims,
+        // The requests: pods, Node, its zone, heartbeat, heartbeats, two leases, four rights; StatefulSets, claims,
         // quotas and budgets of the namespace; volumes, attachments and drivers.
         assert_eq!(of_two, 18);
     });
@@ -100,7 +100,7 @@ fn requests_grow_with_kinds_and_namespaces_and_not_with_their_pods() {
             (&fixture.namespace, "StatefulSet", 0),
             (&fixture.namespace, "ReplicaSet", 1),
             (&fixture.namespace, "Job", 1),
-            // A namespace has a right, claims, quotas and budgets, too.
+            // A namespace also needs requests for a right, claims, quotas and budgets.
             (&other, "StatefulSet", 5),
             (&other, "Job", 1),
         ] {
@@ -117,13 +117,13 @@ fn requests_grow_with_kinds_and_namespaces_and_not_with_their_pods() {
     });
 }
 
-/// How many requests `status --pods` sends for the unreachable node, or for all.
+/// The number of requests that `status --pods` sends for these nodes, or for all.
 fn cost_of_status(fixture: &Fixture, nodes: &[&str]) -> usize {
     let run = fixture.cluster.maint(["status", "--pods", "-v6"]);
     requests(&run.args(nodes).succeeds()).len()
 }
 
-/// A pod of `owner` that no node takes, with a claim.
+/// Creates a Pending pod of `owner` without a node, with a claim.
 fn make_pending(fixture: &Fixture, owner: &Value) {
     let mut pod = owned_by(owner);
     pod["metadata"]["generateName"] = json!("pending-");
@@ -149,7 +149,7 @@ fn status_of_a_hundred_pods_costs_as_many_requests_as_of_two() {
             make_pending(fixture, &set);
         }
         assert_eq!(cost_of_status(fixture, &node), of_two);
-        // Node, heartbeat, its pods, Pending pods, attachments, namespaces; claims of the namespace.
+        // The requests: Node, heartbeat, its pods, Pending pods, attachments, namespaces; claims of the namespace.
         assert_eq!(of_two, 7);
         let other = fixture.cluster.name("bank");
         let object = json!({"metadata": {"name": other}});

@@ -1,5 +1,4 @@
-//! Users who may not read everything: what they can't know has to be confirmed, and never counts as
-//! well.
+//! Users with few rights: what they can't read must be confirmed, and never counts as healthy.
 
 use control_plane::Rule;
 use http::Method;
@@ -42,7 +41,7 @@ fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
         let confirm = levels.confirm().to_owned();
         assert!(confirm.contains("unread"), "{confirm}");
 
-        // As the control plane marks what it evicts from an unreachable node.
+        // The control plane marks the pods that it evicts from an unreachable node like this.
         fixture.cluster.patch(
             &format!("{}/status", fixture.pod_path("web-0")),
             &json!({"status": {"reason": "NodeLost", "conditions": [
@@ -97,7 +96,7 @@ fn without_heartbeats_a_node_that_is_reported_unreachable_is_unknown() {
             ("node-unreachable", None),
             ("mass-loss", Some("Unread")),
             ("lease", Some("Unread")),
-            // What a ReplicaSet promises is known without reading it.
+            // A ReplicaSet guarantees nothing about its pods, so it need not be read.
             ("owner", Some("Ok")),
         ]);
         fixture

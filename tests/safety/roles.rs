@@ -1,5 +1,5 @@
-//! deploy/rbac.yaml: an owner of an application can force-delete its pods, and an operator of the cluster
-//! can read everything that the checks need. Neither can do more.
+//! deploy/rbac.yaml: an owner of an application can force-delete its pods, and an operator of the cluster can read
+//! everything that the checks need. Neither has more rights than that.
 
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -16,7 +16,7 @@ const OPERATORS: &str = "kubectl-maint:operators";
 const FENCERS: &str = "kubectl-maint:fencers";
 const OPERATOR: [&str; 2] = [USERS, OPERATORS];
 
-/// What the verb needs of nothing that it does not delete.
+/// Rights on other objects that the command does not need.
 const FOREIGN: [(&str, &str); 10] = [
     ("create", "pods"),
     ("update", "pods"),
@@ -36,14 +36,14 @@ fn may(fixture: &Fixture, groups: &[&str], verb: &str, resource: &str, namespace
     allowed.expect("an answer")
 }
 
-/// Returns as soon as the roles have effect.
+/// Waits until the roles have taken effect.
 fn await_right(fixture: &Fixture, groups: &[&str], verb: &str, resource: &str, namespace: &str) {
     let plane = fixture.cluster.plane();
     let allowed = plane.await_allowed(groups, verb, resource, namespace);
     allowed.expect("it is granted");
 }
 
-/// Applies the manifests, once.
+/// Applies the manifests once.
 fn deploy(fixture: &Fixture) {
     static DEPLOYED: Once = Once::new();
     DEPLOYED.call_once(|| {
@@ -67,8 +67,7 @@ fn person(fixture: &Fixture, short: &str, groups: &[&str]) -> PathBuf {
     kubeconfig.expect("a kubeconfig")
 }
 
-/// `web-0` goes, by whose kubeconfig this is, once all is confirmed that `levels` ask for. On stderr is what
-/// it is `told` by the way.
+/// Deletes `web-0` with this kubeconfig, and accepts the risks in `levels`. Expects `message` on stderr.
 #[track_caller]
 fn web_0_goes(fixture: &Fixture, kubeconfig: &Path, levels: &Levels, message: &str) {
     let words = [levels.confirm(), "-m", "why", "--timeout=0"];
@@ -80,7 +79,8 @@ fn web_0_goes(fixture: &Fixture, kubeconfig: &Path, levels: &Levels, message: &s
     assert!(!fixture.is_there("web-0"));
 }
 
-/// What `why` and the wait for replacements read in a namespace, and `more` of the cluster.
+/// Asserts the rights that `why` and the wait for replacements need in a namespace, and the cluster-wide rights in
+/// `more`.
 #[track_caller]
 fn reads_all_for_why(fixture: &Fixture, groups: &[&str], more: &[(&str, &str)]) {
     let of_namespace = [
@@ -100,7 +100,7 @@ fn reads_all_for_why(fixture: &Fixture, groups: &[&str], more: &[(&str, &str)]) 
     }
 }
 
-/// `copy-1`, whose Job keeps it, goes the same way: its phase is set first.
+/// Deletes `copy-1`, which its Job keeps: its phase is set first.
 #[track_caller]
 fn copy_1_goes(fixture: &Fixture, kubeconfig: &Path) {
     fixture.ended_job_pod("copy-1");
@@ -111,7 +111,7 @@ fn copy_1_goes(fixture: &Fixture, kubeconfig: &Path) {
         .force_delete("copy-1", &words)
         .kubeconfig(kubeconfig)
         .ends_unfinished();
-    // No controller runs here that would remove the finalizer.
+    // No controller runs that would remove the finalizer.
     let message = format!(
         "pod/copy-1 is marked for deletion, but held by finalizer {TRACKING}; its name is free when its controller removes the finalizer\n"
     );

@@ -1,4 +1,5 @@
-//! What a user may not read, or what does not answer: it has to be confirmed, and never counts as well.
+//! Data that a user may not read, or that the server does not return: it must be confirmed, and never counts as
+//! healthy.
 
 use control_plane::Rule;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! When a node counts as unreachable: the same for every verb.
+//! When a node counts as unreachable. The rule is the same for every command.
 
 use std::time::{Duration, Instant};
 
@@ -8,20 +8,20 @@ use serde_json::json;
 use crate::fixture::{Fixture, Levels, fixture};
 use crate::support::{Run, ago};
 
-/// An age at which a heartbeat still counts, for [`LEEWAY`] at least.
+/// The age in seconds of a heartbeat that is still valid for at least [`LEEWAY`].
 const YOUNG: i64 = 30;
 const LEEWAY: Duration = Duration::from_secs(10);
-/// An age at which it does not count any more.
+/// The age in seconds of a heartbeat that is no longer valid.
 const OLD: i64 = 41;
 
-/// The node's kubelet renewed its heartbeat so many seconds ago.
+/// Sets the last heartbeat of the node's kubelet to so many seconds ago.
 fn beat(fixture: &Fixture, node: &str, age: i64) {
     fixture
         .cluster
         .patch(&lease_path(node), &json!({"spec": {"renewTime": ago(age)}}));
 }
 
-/// It reported its condition so many seconds ago.
+/// Sets the Ready condition of the node, reported so many seconds ago.
 fn report(fixture: &Fixture, node: &str, status: &str, age: i64) {
     let at = ago(age);
     let at = format!("{}Z", at.split('.').next().expect("seconds"));
@@ -34,7 +34,8 @@ fn report(fixture: &Fixture, node: &str, status: &str, age: i64) {
     );
 }
 
-/// What is seen after `set`, once the look was so quick that what was young has not become old.
+/// Calls `set` and then `look`, and returns the result of `look`. Repeats both if they took so long that a [`YOUNG`]
+/// age may have become old.
 fn in_time<T>(set: impl Fn(), look: impl Fn() -> T) -> T {
     for _ in 0..20 {
         let begun = Instant::now();
@@ -47,13 +48,13 @@ fn in_time<T>(set: impl Fn(), look: impl Fn() -> T) -> T {
     panic!("no look takes less than {LEEWAY:?}");
 }
 
-/// What `fence` says of the node, which it leaves as it is.
+/// A dry run of `fence` for the node.
 fn fence(fixture: &Fixture, node: &str) -> Run {
     let words = ["fence", node, "--powered-off=dark", "--dry-run=client"];
     fixture.cluster.maint(words).run()
 }
 
-/// A node with a pod of its name that was asked to end.
+/// Creates a node with a pod of the same name that is being deleted.
 fn node_with_pod(fixture: &Fixture, name: &str, ready: Readiness) -> String {
     let node = fixture.make_node(name, ready, Duration::from_secs(600));
     let set = fixture.replica_set(name);
@@ -98,13 +99,13 @@ fn a_node_that_is_not_ready_is_unreachable_when_its_heartbeat_is_old() {
             let called =
                 format!("cannot fence node/{short}: Kubernetes does not report it unreachable yet");
             assert_eq!(run.to_string().contains(&called), fenced == 6, "{run}");
-            // Two unreachable ones would be a loss of the zone.
+            // Two unreachable nodes would count as the loss of the zone.
             fixture.cluster.delete(&format!("/api/v1/nodes/{node}"));
         }
     });
 }
 
-/// The time that it writes looks old, but it changes.
+/// The time of the heartbeat looks old, but it changes.
 #[test]
 fn a_kubelet_whose_clock_is_behind_is_alive() {
     fixture("late-clock", |fixture| {

@@ -1,4 +1,4 @@
-//! What can't be meant is refused before anything is sent.
+//! Invalid combinations of arguments are refused before any request is sent.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! What keeps two pods from writing to the same data, both ways.
+//! What prevents two pods from writing to the same volume, and what does not.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +13,7 @@ fn claim(fixture: &Fixture, name: &str, source: &Value) {
     claim_as(fixture, name, "ReadWriteOnce", source);
 }
 
-/// The same, of this access mode.
+/// A claim bound to a volume of this source, with this access mode.
 fn claim_as(fixture: &Fixture, name: &str, mode: &str, source: &Value) {
     let volume = fixture.cluster.name(name);
     let mut spec = json!({
@@ -110,8 +110,8 @@ fn attached_volumes_are_detached_by_force() {
     });
 }
 
-/// Access modes don't protect mounted volumes, and Kubernetes attaches volumes with some modes to two nodes
-/// at a time.
+/// Access modes do not protect a mounted volume. With some modes, Kubernetes attaches a volume to two nodes at the same
+/// time.
 #[test]
 fn the_access_modes_of_a_volume_show_whether_two_nodes_may_write() {
     fixture("modes", |fixture| {
@@ -149,7 +149,7 @@ fn the_access_modes_of_a_volume_show_whether_two_nodes_may_write() {
         ]);
         let words = levels.words("volume-attached");
         assert!(words.ends_with(": alone (ReadWriteOncePod)"), "{words}");
-        // No replacement waits for a detach.
+        // A replacement does not wait for a detach.
         let levels = fixture.levels("crowd");
         levels.are(&[
             ("volume-unguarded", Some("Risk")),
@@ -158,7 +158,7 @@ fn the_access_modes_of_a_volume_show_whether_two_nodes_may_write() {
         let words = levels.words("volume-unguarded");
         let message = "crowd (ReadWriteMany: Kubernetes attaches it to a second node immediately)";
         assert!(words.contains(message), "{words}");
-        // The mode is the scheduler's promise about pods that are there: a server of files knows no pods.
+        // The scheduler applies the access mode to existing pods. A file server knows nothing about pods.
         fixture
             .levels("share")
             .are(&[("volume-unguarded", Some("Risk"))]);
@@ -195,7 +195,7 @@ fn disks_without_a_driver_are_attached_too() {
         let words = words.words("volume-attached");
         let uncut = "; the old pod can still write to iSCSI after the detach: block";
         assert!(words.contains(uncut), "{words}");
-        // Without a PersistentVolume, it is attached to as many nodes as want it.
+        // Without a PersistentVolume, the disk can be attached to several nodes.
         fixture.levels("inline").are(&[
             ("volume-attached", None),
             ("volume-unguarded", Some("Risk")),
@@ -288,7 +288,7 @@ fn only_a_claim_that_was_never_bound_leads_to_no_volume_for_sure() {
             fixture.cluster.name("volumeless")
         );
         fixture.cluster.delete(&gone);
-        // As it goes once somebody takes away what protects it.
+        // Removes the finalizer, so that the volume disappears although it is bound.
         let unprotected = json!({"metadata": {"finalizers": null}});
         let _ = fixture.cluster.try_send("PATCH", &gone, Some(&unprotected));
         for name in ["bound", "unbound"] {
@@ -384,7 +384,7 @@ fn volumes_without_a_claim_are_judged_by_their_kind() {
             pod_with(fixture, name, &volume);
             fixture.levels(name).are(&expected);
         }
-        // Who may not read drivers knows of none whether many nodes reach its volumes.
+        // Without the right to read drivers, it is unknown whether several nodes can use a driver's volumes.
         let pods = Rule::new("", &["pods"], &["get", "delete"]);
         let blind = fixture.user("blind", &[pods]);
         for (name, unguarded) in [("csi-share", Some("Unread")), ("secrets", None)] {

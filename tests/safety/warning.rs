@@ -1,4 +1,5 @@
-//! deploy/pod-policy.yaml: who force-deletes a pod with any client is warned, and who has to do so is not.
+//! deploy/pod-policy.yaml: users who force-delete a pod with any client get a warning. Controllers that have to do so
+//! do not.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -10,11 +11,11 @@ use crate::fixture::{Fixture, fixture};
 
 const POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/pod-policy.yaml");
 
-/// How the warning begins.
+/// The beginning of the warning.
 const WARNED: &str = "nothing checks that the processes of this pod have ended on node ";
 
 impl Fixture {
-    /// What kubectl prints on stderr when these words delete pods of the namespace, as a dry run.
+    /// The stderr of a dry run of `kubectl delete` for pods in the namespace, with these arguments.
     fn kubectl_delete(&self, words: &[&str]) -> String {
         let mut kubectl: Command = self.cluster.plane().kubectl_command().expect("kubectl");
         kubectl.args([
@@ -72,7 +73,7 @@ fn people_are_warned_of_a_forced_deletion_and_controllers_are_not() {
             let message = fixture.kubectl_delete(&["pod/web-1", grace]);
             assert!(!message.contains(WARNED), "{grace}: {message}");
         }
-        // It names the uid that it has checked.
+        // The request has the uid that was checked as a precondition.
         let words = ["--accept-risk", "-m", "why", "--timeout=0"];
         let run = fixture.force_delete("web-1", &words).run();
         assert!(!run.stderr.contains(WARNED), "{run}");

@@ -1,4 +1,4 @@
-//! `why`: objects as clusters leave them when they are stuck.
+//! `why`, for objects that are stuck as in real clusters.
 
 mod controllers;
 
@@ -12,7 +12,7 @@ use crate::fixture::{Fixture, fixture};
 use crate::support::{Run, requests};
 
 impl Fixture {
-    /// `why` with these words, in the namespace of the test.
+    /// Runs `why` with these arguments in the namespace of the test.
     fn why(&self, words: &[&str]) -> Run {
         let run = self
             .cluster
@@ -32,7 +32,7 @@ impl Fixture {
         self.cluster.patch(&path, &json!({"status": status}));
     }
 
-    /// A claim that is bound to a volume with this spec.
+    /// Creates a claim that is bound to a volume with this spec.
     fn bound_claim(&self, name: &str, change: &Value) {
         let volume = self.cluster.name(name);
         let mut spec = json!({
@@ -74,7 +74,7 @@ fn codes(run: &Run) -> Vec<String> {
     codes.collect()
 }
 
-/// A pod's part that uses a claim.
+/// The part of a pod's spec that uses a claim.
 fn using(claim: &str) -> Value {
     json!({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]})
 }
@@ -84,7 +84,7 @@ fn a_pod_of_an_unreachable_node_waits_for_its_kubelet() {
     fixture("why-down", |fixture| {
         fixture.ended_member(3, 2);
         let run = fixture.why(&["pod/web-0", "-v6"]);
-        // Pod, Node, heartbeat, namespace and Events.
+        // The requests: Pod, Node, heartbeat, namespace and Events.
         assert_eq!(requests(&run), ["GET"; 5], "{run}");
         let run = fixture.why(&["pod/web-0"]);
         assert_snapshot!(fixture.shown(&run), @"
@@ -155,7 +155,7 @@ fn a_pod_that_was_not_asked_to_end_says_when_it_will_be() {
             .patch(&format!("/api/v1/nodes/{}", fixture.node), &taint);
         fixture.make_pod("web-1", &json!({}));
         let run = fixture.why(&["pod/web-1"]);
-        // The lines break where the name of the node makes them.
+        // Line breaks depend on the length of the node's name.
         let text = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("It will be evicted in "), "{run}");
         assert!(!run.stdout.contains("force-delete"), "{run}");
@@ -173,7 +173,7 @@ fn a_finalizer_is_named_with_who_removes_it() {
     fixture("why-finalizer", |fixture| {
         let finalizers = json!(["batch.kubernetes.io/job-tracking", "example.com/backup"]);
         fixture.make_pod("job-1", &json!({}));
-        // Before it is in such a phase, its Job does not remove the finalizer.
+        // The Job removes its finalizer only after the pod is in such a phase.
         fixture.report("job-1", &json!({"phase": "Failed"}));
         let patch = json!({"metadata": {"finalizers": finalizers}});
         let path = format!("{}?fieldManager=backup-operator", fixture.pod_path("job-1"));
@@ -294,7 +294,7 @@ fn a_volume_of_a_node_that_is_down_keeps_a_pod_pending() {
             fixture.report(claim, &status);
         }
         let run = fixture.why(&["pod/down", "-v6"]);
-        // Pod, claim, volume and nodes.
+        // The requests: Pod, claim, volume and nodes.
         assert_eq!(requests(&run), ["GET"; 4], "{run}");
         let run = fixture.why(&["pod/down"]);
         assert_snapshot!(fixture.shown(&run), @"

@@ -1,4 +1,4 @@
-//! What the controllers of a real kube-controller-manager leave behind, without a scheduler and kubelets.
+//! Objects that the controllers of a real kube-controller-manager leave behind, without a scheduler and kubelets.
 
 use std::sync::OnceLock;
 
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use super::codes;
 use crate::support::{Cluster, Run};
 
-/// A namespace of a cluster whose controllers are at work.
+/// A namespace of a cluster with running controllers.
 struct Stage {
     cluster: Cluster,
     namespace: String,
 }
 
-/// Keeps the server's logs where the test fails.
+/// Runs a test, and keeps the server's logs if it fails.
 fn stage(prefix: &str, test: impl FnOnce(&Stage)) {
     static PLANE: OnceLock<ControlPlane> = OnceLock::new();
     let plane = PLANE.get_or_init(|| {
@@ -76,7 +76,7 @@ impl Stage {
         self.cluster.patch(&path, &status);
     }
 
-    /// A claim and a volume of a CSI driver, which the binder brings together.
+    /// Creates a claim and a volume of a CSI driver, which the controller binds to each other.
     fn claim(&self, name: &str) {
         let volume = self.cluster.name(name);
         let spec = |more: Value| {
@@ -127,7 +127,7 @@ impl Stage {
         run.succeeds()
     }
 
-    /// Runs until the reasons have this code.
+    /// Repeats `why` until the reasons contain this code.
     fn until_it_is(&self, object: &str, code: &str) {
         self.until(code, || {
             let run = self
@@ -138,7 +138,7 @@ impl Stage {
         });
     }
 
-    /// A run as it is every time.
+    /// The output of a run, with values that change replaced.
     fn shown(&self, run: &Run) -> String {
         let text = run.to_string().replace(&self.cluster.name(""), "");
         let ages = regex::Regex::new(r"\b\d+s\b").expect("a pattern");
@@ -172,7 +172,7 @@ fn a_volume_that_is_attached_elsewhere_is_shown_with_its_pod() {
             node["status"]["volumesAttached"].is_array()
         });
         stage.pod("new", &second, Some("data"));
-        // The attach/detach controller says so itself.
+        // The attach-detach controller reports the same problem in an Event.
         let events = stage.at("/api/v1", "events");
         stage.until("the controller refuses", || {
             let events = stage.cluster.get(&events).to_string();
@@ -258,7 +258,7 @@ fn a_claim_in_use_is_shown_with_its_pods() {
         stage.cluster.patch(&format!("{pod}/status"), &done);
         let run = stage.why(&["pvc/data"]);
         assert!(run.stdout.contains("although finished"), "{run}");
-        // It says the truth: the claim is still there.
+        // The output is right: the claim still exists.
         assert_eq!(stage.cluster.get(&claim)["metadata"]["name"], "data");
     });
 }
@@ -361,7 +361,7 @@ fn a_quota_without_room_is_reported_before_the_deletion() {
             run.stdout
                 .contains("ResourceQuota/small (pods: 1 of 1 used)")
         };
-        // The pod no longer counts once it should have ended, so another may take its place.
+        // The quota no longer counts the pod once it should have ended, so another pod may use its place.
         counted("the pod no longer counts", "0");
         assert!(!said());
         stage.pod("other", "none", None);
@@ -378,7 +378,7 @@ fn a_quota_without_room_is_reported_before_the_deletion() {
             "--override=in-grace,node-alive,lease",
             "--timeout=2s",
         ]);
-        // It told the truth.
+        // The report was right: no replacement was created.
         let run = run.run();
         assert_eq!(run.code, 4, "{run}");
         stage.until_it_is("pod/web-0", "NotCreated");
