@@ -1,27 +1,27 @@
-//! What the guarantee says about a history, and nothing else: two commands never run at once, but for
-//! one whose lock was broken, and that one no longer than it may.
+//! Checks a history against the guarantee only: two commands never run at the same time. The exception is a command
+//! whose lock was broken, until its deadline.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::history::{Boot, CommandActivity, Event, Exit, History, Run};
 
-/// What must not have happened.
+/// A violation of the guarantee.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Violation {
-    /// Two commands ran at once.
+    /// Two commands ran at the same time.
     Together { first: String, second: String },
-    /// A command ran on after what its lease allowed.
+    /// A command ran after its lease no longer allowed it.
     Outlived {
         run: String,
         allowed: Boot,
         last: Boot,
     },
-    /// A command ran on when its `with` had said that it was over.
+    /// A command ran after its `with` had exited.
     Survived { run: String },
-    /// A command began while an administrator had the node.
+    /// A command began while an administrator's hold was in place.
     DuringHold { run: String },
-    /// The exit code says something else than what happened.
+    /// The exit code does not match what happened.
     ExitCode { run: String, exit: Exit },
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// All that is wrong with `history`.
+/// All violations in `history`.
 pub(crate) fn violations(history: &History) -> Vec<Violation> {
     let mut found = Vec::new();
     for (index, run) in history.runs.iter().enumerate() {
@@ -58,8 +58,8 @@ pub(crate) fn violations(history: &History) -> Vec<Violation> {
     found
 }
 
-/// What `with` may say of what happened: the code of a command that got to its end, the loss of a
-/// lock, or that nothing was run.
+/// Checks the exit code of `with`: it must match a command that ran to its end, a lost lock, or a command that was not
+/// run.
 fn exit_code(run: &Run) -> Option<Violation> {
     let is_right = match (run.exit, run.work) {
         (Exit::Code(0), work) => work.is_some_and(|work| work.finished),
@@ -67,7 +67,7 @@ fn exit_code(run: &Run) -> Option<Violation> {
         (Exit::Code(5) | Exit::Killed, _) => true,
         // The command was killed with its supervisor.
         (Exit::Code(137), work) => work.is_some_and(|work| !work.finished),
-        // Held by another, timed out waiting, or the server could not be asked.
+        // The lock was held by another, the wait timed out, or the server did not answer.
         (Exit::Code(3 | 4 | 125), work) => work.is_none(),
         (Exit::Code(_), _) => false,
     };
@@ -79,7 +79,7 @@ fn exit_code(run: &Run) -> Option<Violation> {
 
 fn survived(run: &Run, work: CommandActivity) -> Option<Violation> {
     if run.exit == Exit::Killed {
-        // It can't wait for the end of its command. What it sent last bounds that.
+        // A killed `with` can't wait for the end of its command. The command must end when the last lease does.
         let allowed = run.returned.plus(run.lease);
         return (work.last > allowed).then(|| Violation::Outlived {
             run: run.name.clone(),

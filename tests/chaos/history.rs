@@ -1,12 +1,11 @@
-//! What happened in a scenario: commands that ran under the lock of one node, and what was done to it
-//! meanwhile.
+//! The history of a scenario: the commands that ran under the lock of one node, and what was done to that lock.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// An instant of the clock that goes on while the machine sleeps, in hundredths of a second since
-/// the machine started, as `/proc/uptime` has it: the same for all processes, and never set.
+/// A time of the boot clock, in hundredths of a second since the machine started, as in `/proc/uptime`. This clock also
+/// runs while the machine sleeps. It is the same for all processes, and is never set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Boot(pub(crate) u64);
 
@@ -61,12 +60,12 @@ pub(crate) enum Exit {
     Killed,
 }
 
-/// One run of `with`, and what its command left of itself.
+/// One run of `with`, and the traces of its command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// Of this run alone: who, and which of theirs.
+    /// A unique name: the contender's name and a number.
     pub(crate) name: String,
-    /// How long its lease is.
+    /// The duration of its lease.
     pub(crate) lease: Duration,
     pub(crate) exit: Exit,
     /// Before `with` was started.
@@ -76,39 +75,39 @@ pub(crate) struct Run {
     pub(crate) work: Option<CommandActivity>,
 }
 
-/// The traces of a command that ran, it and whatever it started.
+/// The traces of a command that ran, including the processes that it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CommandActivity {
     pub(crate) began: Boot,
-    /// The last sign of life; commands give one every few hundredths of a second.
+    /// The last line that it wrote. Commands write one every few hundredths of a second.
     pub(crate) last: Boot,
-    /// It got to its own end.
+    /// Whether the command ran to its end.
     pub(crate) finished: bool,
 }
 
 /// What was done to the lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// From `at` on no renewal of this run comes through that was not sent before: its command is
-    /// over `duration` later.
+    /// Renewals of this run that are sent after `at` do not reach the server. Its command must end within `duration`
+    /// after that.
     CutOff {
         run: String,
         at: Boot,
         duration: Duration,
     },
-    /// The lock of this run was taken away between these instants, on purpose or from outside. It
-    /// may act until it notices, and no longer than `duration` after.
+    /// The lock of this run was taken away between `from` and `until`, on purpose or from outside. Its command may act
+    /// until it notices, and until `duration` after `until` at the latest.
     Broken {
         run: String,
         from: Boot,
         until: Boot,
         duration: Duration,
     },
-    /// An administrator had the node between these instants, and nobody began anything.
+    /// An administrator's hold was in place between these times, and no command may begin in between.
     Hold { from: Boot, until: Boot },
 }
 
-/// All of one node.
+/// The history of one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct History {
     pub(crate) runs: Vec<Run>,
@@ -144,7 +143,7 @@ impl fmt::Display for History {
 }
 
 impl History {
-    /// Adds to the runs what their commands wrote: lines of a word, the run's name and the time.
+    /// Adds what the commands wrote to the runs. Each line has a word, the name of the run and the time.
     pub(crate) fn read(&mut self, journal: &str) -> Result<(), String> {
         for line in journal.lines() {
             let Some([word, name, time]) = words(line) else {

@@ -1,7 +1,7 @@
-//! Chaos on a real control plane: several contenders run commands under the lock of one node, while
-//! processes are stopped and killed, networks cut, servers down, clocks wrong and locks broken. However
-//! that goes, two commands never run at once, but as the guarantee says; nothing is left behind; and
-//! everybody gets a turn in the end.
+//! Chaos on a real control plane. Several contenders run commands under the lock of one node, while processes are
+//! stopped and killed, networks cut, servers down, clocks wrong and locks broken. In every case, two commands run at
+//! the same time only as far as the guarantee allows. No process is left behind, and in the end every contender gets
+//! the lock again.
 
 mod checker;
 #[path = "../support/faketime.rs"]

@@ -1,4 +1,4 @@
-//! Wall clocks are an hour apart.
+//! Wall clocks that are one hour apart.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use crate::wall_clock::{self, Clock};
 
 const HOUR: i64 = 3600;
 
-/// All have the same wrong time: a holder that is killed is still succeeded, and nobody sooner.
+/// All contenders see the same wrong server time. After the holder is killed, others acquire the lock, but not too
+/// early.
 #[test]
 fn a_server_whose_clock_is_an_hour_from_everybodys() {
     let access = Access::shared();
@@ -35,7 +36,8 @@ fn a_server_whose_clock_is_an_hour_from_everybodys() {
     }
 }
 
-/// What it wrote holds for an hour by everybody else's clock; who gives it back is succeeded at once.
+/// By the clocks of the others, this lock ends one hour later than it should. After its release, others acquire it at
+/// once.
 #[test]
 fn a_holder_that_sees_a_server_time_an_hour_ahead() {
     let access = Access::shared();
@@ -43,13 +45,13 @@ fn a_holder_that_sees_a_server_time_an_hour_ahead() {
     let proxy = scenario.proxy(HOUR);
     let options = ContenderOptions {
         kubeconfig: proxy.kubeconfig.clone(),
-        // By its clock all others have run out: no second time.
+        // By its server time, the locks of all others have expired, so it must not try a second time.
         once: true,
         ..scenario.usual()
     };
     let holder = scenario.begins("a", options);
     scenario.joined_by(&["b", "c"]);
-    // Renewed a few times.
+    // The lock is renewed several times.
     std::thread::sleep(holder.options.lease + Duration::from_secs(4));
     holder.finishes();
     assert_eq!(holder.first_exit(), DONE);
@@ -57,7 +59,7 @@ fn a_holder_that_sees_a_server_time_an_hour_ahead() {
     scenario.ends();
 }
 
-/// Each contender's own clock is another; the server's time is the same for all.
+/// The clock of each contender differs. The server's time is the same for all.
 #[test]
 fn contenders_whose_own_clocks_are_hours_apart() {
     let Some(library) = wall_clock::library() else {
@@ -81,8 +83,8 @@ fn contenders_whose_own_clocks_are_hours_apart() {
     assert!(!log[2].contains("the local clock is"), "{}", log[2]);
 }
 
-/// Wall clocks that jump look like pauses. A contender whose clock is an hour ahead as well does not believe
-/// it meanwhile, and a holder checks its lock and goes on.
+/// A jump of the wall clock looks like a pause. The clock of the waiting contender is also one hour ahead, and that
+/// contender does not trust it. The holder checks its lock and continues.
 #[test]
 fn clocks_that_jump_ahead_again_and_again() {
     let Some(library) = wall_clock::library() else {
@@ -91,7 +93,7 @@ fn clocks_that_jump_ahead_again_and_again() {
     let access = Access::shared();
     let mut scenario = Scenario::new(&access, "jumps");
     let clock = Clock::ahead(scenario.directory(), HOUR);
-    // Answers take a moment, so that a check can be seen.
+    // Answers are delayed to make checks visible.
     let link = scenario.link();
     link.answers(Flow::Slow(Duration::from_millis(400)));
     let options = ContenderOptions {
@@ -102,8 +104,8 @@ fn clocks_that_jump_ahead_again_and_again() {
     let holder = scenario.begins("a", options);
     let waiter = scenario.joins("b", faked(&scenario, &library, &clock.fault()));
     for jumps in 1..=8 {
-        // Longer than the lease in all, and in the midst of renewals too. A check takes over a second, and the next
-        // jump would undo it.
+        // The jumps add up to more than the lease, and some occur during renewals. There are 3 s between them, because
+        // a check takes over 1 s, and another jump would invalidate it.
         std::thread::sleep(Duration::from_secs(3));
         clock.set(HOUR + jumps * 5);
     }

@@ -1,4 +1,4 @@
-//! Something is wrong between the holder and the API server. The others have another way.
+//! Faults of the network between the holder and the API server. The others have another connection.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use crate::support::scenario::{DONE, LOST, Scenario};
 use crate::support::shared_cluster::Access;
 use crate::support::tcp_proxy::{Flow, TcpProxy};
 
-/// Cuts the holder off, sees it lose the lock and the others have it, and mends the network: what was
-/// held back arrives then.
+/// Cuts off the holder, waits until it has lost the lock and others have acquired it, and restores the network. The
+/// delayed data arrives then.
 fn cut(name: &str, sever: impl Fn(&TcpProxy)) {
     let access = Access::shared();
     let mut scenario = Scenario::new(&access, name);
@@ -56,7 +56,7 @@ fn a_slow_network_is_worked_with() {
         options.kubeconfig.clone_from(&link.kubeconfig);
         options
     });
-    // Long enough to be renewed a few times, also by a machine that is busy.
+    // Long enough for several renewals on a busy machine.
     for options in &mut all_options {
         options.lease = Duration::from_secs(15);
     }

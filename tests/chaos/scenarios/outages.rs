@@ -1,4 +1,5 @@
-//! The control plane itself is down, for everybody. Each of these has it alone.
+//! Outages of the control plane for all contenders. Each of these scenarios uses the control plane
+//! alone.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -8,8 +9,8 @@ use control_plane::ControlPlane;
 use crate::support::scenario::{DONE, LOST, Scenario};
 use crate::support::shared_cluster::{Access, Outage};
 
-/// A command under a short lease is ended in time, one under a long lease survives, and afterwards
-/// everybody gets a turn. It is down for `length` at least.
+/// A command with a short lease is ended in time, and one with a long lease survives. Afterwards,
+/// every contender gets the lock. The outage takes at least `length`.
 fn outage(name: &str, length: Duration, begin: fn(&'static ControlPlane) -> Outage) {
     let access = Access::alone();
     let mut short = Scenario::new(&access, &format!("{name}-short"));

@@ -4,10 +4,10 @@ use crate::history::Exit;
 use crate::support::scenario::{LOST, Scenario};
 use crate::support::shared_cluster::Access;
 
-/// The end of a run whose command was killed.
+/// The exit code of a run whose command was killed.
 const KILLED: Exit = Exit::Code(128 + 9);
 
-/// The end of a run that does not know how its command ended.
+/// The exit code of a run that does not know how its command ended.
 const UNKNOWN: Exit = Exit::Code(125);
 
 #[test]
@@ -19,7 +19,7 @@ fn a_stopped_wrapper_keeps_its_command_no_longer_than_its_lease() {
     holder.stop();
     scenario.is_cut_off(&holder);
     scenario.others_have_a_turn(&holder);
-    // Others have had it: what it believed when it was stopped is long over.
+    // Others have acquired the lock in between, so the lease that it knew has long expired.
     holder.goes_on();
     assert_eq!(holder.first_exit(), LOST);
     scenario.all_have_a_turn();
@@ -39,7 +39,7 @@ fn a_killed_wrapper_takes_its_command_along() {
     scenario.ends();
 }
 
-/// What the command started goes on for nobody, and only then do the others have the node.
+/// All processes that the command started are killed too, before others get the lock.
 #[test]
 fn a_killed_supervisor_takes_the_command_and_all_it_started_along() {
     let access = Access::shared();
@@ -47,7 +47,7 @@ fn a_killed_supervisor_takes_the_command_and_all_it_started_along() {
     let holder = scenario.begins("a", scenario.usual());
     scenario.joined_by(&["b", "c"]);
     holder.loses_its_supervisor();
-    // Unknown if the supervisor was killed before it reported the process id.
+    // The exit code is unknown if the supervisor was killed before it reported the process id.
     let exit = holder.first_exit();
     assert!(matches!(exit, KILLED | UNKNOWN), "{exit:?}");
     scenario.others_have_a_turn(&holder);

@@ -1,4 +1,4 @@
-//! Everything at once, at random.
+//! Several faults at the same time, chosen at random.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -10,11 +10,11 @@ use crate::support::scenario::Scenario;
 use crate::support::shared_cluster::Access;
 use crate::support::tcp_proxy::{Flow, TcpProxy};
 
-/// How long it lasts.
+/// How long the faults last.
 const STORM: Duration = Duration::from_secs(20);
 
-/// Another seed brings other faults: `CHAOS_SEED`. (The same one brings the same faults, not the same
-/// course: the processes are real.)
+/// The seed of the faults. Set `CHAOS_SEED` for another one. The same seed repeats the faults, but not the exact
+/// course, because the processes are real.
 fn seed() -> u64 {
     let given = std::env::var("CHAOS_SEED").ok();
     given.map_or(1, |seed| seed.parse().expect("CHAOS_SEED is a number"))

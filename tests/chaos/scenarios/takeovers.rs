@@ -1,5 +1,5 @@
-//! The lock is taken away, on purpose or from outside: then, and only then, the old holder may meet
-//! its successor, and no longer than until its own deadline.
+//! The lock is taken away, on purpose or from outside. Only then may the old holder run at the same
+//! time as the next one, and only until its own deadline.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ fn a_forced_release_ends_the_command() {
     scenario.ends();
 }
 
-/// The holder cannot learn of it: it and the others may act at the same time.
+/// The holder cannot notice the release, so its command and another may run at the same time.
 #[test]
 fn a_forced_release_behind_a_partition_allows_company_until_the_deadline() {
     let access = Access::shared();
@@ -42,7 +42,7 @@ fn a_forced_release_behind_a_partition_allows_company_until_the_deadline() {
     link.both(Flow::Pass);
     scenario.all_have_a_turn();
     let mut history = scenario.ends();
-    // That they did is seen, and only allowed because the lock was broken.
+    // They did run at the same time, and the checker allows that only because the lock was broken.
     history.events.clear();
     assert!(!violations(&history).is_empty(), "{history}");
 }
@@ -65,7 +65,7 @@ fn a_hold_that_takes_over_ends_the_command_and_keeps_everybody_off() {
     });
     let held = Boot::now();
     assert_eq!(holder.first_exit(), LOST);
-    // Longer than a lease: a hold does not run out.
+    // This is longer than the lease: a hold does not expire.
     sleep(holder.options.lease + Duration::from_secs(4));
     scenario.was_held(held);
     scenario.admin(&["unhold", scenario.node()]);
@@ -82,10 +82,10 @@ fn a_node_that_is_deleted_takes_its_lock_along() {
     let kubectl = |words: &[&str]| access.plane().kubectl(words).expect("kubectl works");
     scenario.breaks(&holder, |scenario| {
         kubectl(&["delete", "node", scenario.node()]);
-        // This one has no owner where there is no kubelet.
+        // Without a kubelet, the heartbeat has no owner, so it is deleted here.
         let heartbeat = ["delete", "lease", "-n", "kube-node-lease", scenario.node()];
         kubectl(&heartbeat);
-        // The garbage collector takes the Lease.
+        // The garbage collector deletes the Lease.
         let find = [
             "get",
             "lease",

@@ -1,4 +1,4 @@
-//! One who wants a node again and again: runs of `with`, one after another.
+//! A contender for the lock of a node: it runs `with` repeatedly.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -14,31 +14,31 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use super::TIME_LIMIT;
 use crate::history::{Boot, Exit, History, Run};
 
-/// Between two tries of who did not get to work.
+/// The pause after a run that did not get the lock.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Between two turns, so that the others get theirs: who comes first is served first, and nobody has
-/// promised more.
+/// The pause after a run that did, which gives others a chance: the lock goes to the first client that acquires it,
+/// without a queue.
 const REST: Duration = Duration::from_secs(1);
 
-/// How a contender goes about it.
+/// The options of a contender.
 #[derive(Clone, Debug)]
 pub(crate) struct ContenderOptions {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) lease: Duration,
-    /// Further variables of its environment.
+    /// More variables of its environment.
     pub(crate) variables: Vec<(String, String)>,
-    /// How many signs of life a command gives before it ends.
+    /// How many lines a command writes before it ends.
     pub(crate) signs: u32,
-    /// It is there for one command only.
+    /// Whether it runs only one command.
     pub(crate) once: bool,
 }
 
-/// What all contenders of a scenario share.
+/// The state that all contenders of a scenario share.
 #[derive(Debug)]
 pub(super) struct SharedState {
     pub(super) node: String,
     pub(super) directory: PathBuf,
-    /// In their environment.
+    /// A variable in the environment of all their processes.
     pub(super) mark: (String, String),
     pub(super) is_over: AtomicBool,
     records: Mutex<Records>,
@@ -48,11 +48,11 @@ pub(super) struct SharedState {
 #[derive(Debug, Default)]
 struct Records {
     runs: Vec<Run>,
-    /// Contenders that still try.
+    /// The number of contenders that are still running.
     at_it: usize,
 }
 
-/// A contender at work on a thread of its own.
+/// A contender that runs in its own thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Contender {
     pub(crate) name: String,
@@ -86,7 +86,7 @@ impl SharedState {
         self.changed.notify_all();
     }
 
-    /// Waits for `find` to find something.
+    /// Waits until `find` returns something.
     #[track_caller]
     fn wait<T>(&self, what: &str, find: impl Fn(&Records) -> Option<T>) -> T {
         let records = self.records.lock().expect("no panic under this lock");
@@ -108,7 +108,7 @@ impl SharedState {
         panic!("timed out waiting for {what}\n{ended}{journal:#?}")
     }
 
-    /// Waits until all contenders are done, and returns their runs.
+    /// Waits until all contenders have ended, and returns their runs.
     #[track_caller]
     pub(super) fn runs(&self) -> Vec<Run> {
         self.wait("the end of all contenders", |records| {
@@ -118,7 +118,7 @@ impl SharedState {
 }
 
 impl Contender {
-    /// Begins with a command that runs until it is ended, if `is_long`.
+    /// Starts a contender. If `is_long`, its first command runs until the test lets it finish.
     pub(super) fn start(
         name: &str,
         options: ContenderOptions,
@@ -167,7 +167,8 @@ impl Contender {
         let child = self.command(name, length).spawn().expect("it was built");
         let pid = Pid::from_child(&child);
         *self.current.lock().expect("no panic under this lock") = Some(child);
-        // Not reaped before nobody can send a signal to its number any more.
+        // The child is not reaped yet. Until it is removed from `current`, its process id must not be reused, because
+        // `signal` may send to it.
         waitid(
             WaitId::Pid(pid),
             WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
@@ -222,7 +223,7 @@ impl Contender {
         command
     }
 
-    /// With `CHAOS_PREVIOUS`, the path of the plugin of an earlier release, the contender `b` runs that one.
+    /// If `CHAOS_PREVIOUS` has the path of an earlier release's plugin, contender `b` runs that one.
     fn plugin(&self) -> OsString {
         let previous = std::env::var_os("CHAOS_PREVIOUS").filter(|_| self.name == "b");
         previous.unwrap_or_else(|| env!("CARGO_BIN_EXE_kubectl-maint").into())
@@ -232,7 +233,7 @@ impl Contender {
         self.shared.directory.join(format!("{run}.finish"))
     }
 
-    /// Lets its long command get to its end.
+    /// Lets its long command finish.
     pub(crate) fn finishes(&self) {
         File::create(self.finish(&self.first_run())).expect("a file");
     }
@@ -247,7 +248,7 @@ impl Contender {
         })
     }
 
-    /// Waits until it has done some work after `since`.
+    /// Waits until one of its commands has written something after `since`.
     #[track_caller]
     pub(super) fn works_after(&self, since: Boot) {
         let prefix = format!("{}.", self.name);
@@ -266,12 +267,12 @@ impl Contender {
     pub(crate) fn signal(&self, signal: Signal) {
         let current = self.current.lock().expect("no panic under this lock");
         if let Some(child) = current.as_ref() {
-            // What has ended is not reaped under this lock.
+            // A child is not reaped while this lock is held.
             kill_process(Pid::from_child(child), signal).expect("it is a child of ours");
         }
     }
 
-    /// Stops its `with` by SIGSTOP, and returns when it stands still.
+    /// Stops its `with` by SIGSTOP, and waits until the process is stopped.
     pub(crate) fn stop(&self) {
         self.signal(Signal::STOP);
         let current = self.current.lock().expect("no panic under this lock");
@@ -285,7 +286,7 @@ impl Contender {
         self.signal(Signal::CONT);
     }
 
-    /// Kills the supervisor of its command, and that alone.
+    /// Kills only the supervisor of its command.
     #[track_caller]
     pub(crate) fn loses_its_supervisor(&self) {
         let current = self.current.lock().expect("no panic under this lock");
@@ -297,7 +298,7 @@ impl Contender {
         kill_process(supervisor, Signal::KILL).expect("it lives");
     }
 
-    /// What its first run said.
+    /// The output of its first run.
     pub(crate) fn first_log(&self) -> String {
         let log = self
             .shared

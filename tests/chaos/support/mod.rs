@@ -1,4 +1,4 @@
-//! What scenarios are made of.
+//! The parts of scenarios: contenders, proxies, processes, and the control plane.
 
 pub(crate) mod contender;
 pub(crate) mod processes;
@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// Longer than anything takes that a scenario waits for; then it fails. Whose turn it is, is drawn by lot: some
-/// fifty others may come first.
+/// Longer than anything that a scenario waits for. The order of the contenders is random, so a contender may wait for
+/// some fifty others.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(240);
 
-/// Carries what goes between the contenders and the server.
+/// Runs the proxies between the contenders and the server.
 pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     Builder::new_multi_thread()
         .worker_threads(1)

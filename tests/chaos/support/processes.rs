@@ -1,14 +1,14 @@
-//! The processes of a scenario, found by a variable of their environment, which everything that a
-//! contender starts inherits, wherever it moves to.
+//! The processes of a scenario. They are found by an environment variable, which every process that
+//! a contender starts inherits.
 
 use std::time::{Duration, Instant};
 
 use super::TIME_LIMIT;
 
-/// The variable.
+/// The name of that variable.
 pub(super) const MARK: &str = "CHAOS_SCENARIO";
 
-/// The processes that have it with this value, and what they are.
+/// The running processes whose variable has this value, with their command lines.
 fn alive(scenario: &str) -> Vec<String> {
     let mark = format!("{MARK}={scenario}");
     let processes = std::fs::read_dir("/proc").expect("Linux has it");
@@ -26,13 +26,15 @@ fn alive(scenario: &str) -> Vec<String> {
     found
 }
 
-/// Fails where none is seen while a command is at work: what isn't seen isn't missed either.
+/// Fails if no process is found while a command is running. Otherwise, a later check would prove
+/// nothing.
 #[track_caller]
 pub(super) fn are_seen(scenario: &str) {
     assert!(!alive(scenario).is_empty(), "no process of {scenario}");
 }
 
-/// Waits until none is left, as a killed contender's soon must be, and fails where one stays.
+/// Waits until no process is left, and fails if one stays. A killed contender's processes must end
+/// soon.
 #[track_caller]
 pub(super) fn all_end(scenario: &str) {
     let deadline = Instant::now() + TIME_LIMIT;

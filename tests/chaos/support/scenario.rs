@@ -1,4 +1,4 @@
-//! A node that several want, what is done to it, and at the end the judgment.
+//! A scenario: contenders for one node, the faults, and the check of the history at the end.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,11 +18,11 @@ use super::{TIME_LIMIT, processes};
 use crate::checker::violations;
 use crate::history::{Boot, Event, Exit, History};
 
-/// How long a lease is: short, so that a loss comes soon, and more than a busy machine stands still and the end of a
-/// command takes.
+/// The duration of a lease. It is short, so that a loss comes soon. It is longer than a busy machine stalls and a
+/// command takes to end.
 pub(crate) const LEASE: Duration = Duration::from_secs(12);
 
-/// One node and its contenders. Dropped in the midst of it, it ends all that it started.
+/// One node and its contenders. If it is dropped early, all its processes are killed.
 pub(crate) struct Scenario {
     shared: Arc<SharedState>,
     plane: &'static ControlPlane,
@@ -32,7 +32,7 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    /// On a new node. `name` is of this scenario alone.
+    /// A scenario on a new node. `name` is unique.
     pub(crate) fn new(access: &Access, name: &str) -> Self {
         let plane = access.plane();
         let directory = tempfile::Builder::new()
@@ -65,7 +65,7 @@ impl Scenario {
         self.plane.create_nodes(&[node]).expect("a node");
     }
 
-    /// Goes straight to the server, and again after every command.
+    /// Connects directly to the server, and runs one command after another.
     pub(crate) fn usual(&self) -> ContenderOptions {
         ContenderOptions {
             kubeconfig: self.plane.admin_kubeconfig().to_owned(),
@@ -88,7 +88,7 @@ impl Scenario {
         TlsProxy::ahead(self.plane, self.directory.path(), ahead)
     }
 
-    /// Somebody takes the node, for a command that works until it is ended or told to finish.
+    /// Starts a contender with a long command, and waits until that command has begun.
     #[track_caller]
     pub(crate) fn begins(&mut self, name: &str, options: ContenderOptions) -> Contender {
         let contender = Contender::start(name, options, &self.shared, true);
@@ -98,7 +98,7 @@ impl Scenario {
         contender
     }
 
-    /// Others want the node too.
+    /// Starts more contenders for the node.
     pub(crate) fn joined_by(&mut self, names: &[&str]) {
         for name in names {
             self.joins(name, self.usual());
@@ -121,7 +121,7 @@ impl Scenario {
         }
     }
 
-    /// From now on nothing that `holder` sends in its first run renews its lease.
+    /// From now on, no renewal of `holder`'s first run reaches the server.
     pub(crate) fn is_cut_off(&mut self, holder: &Contender) {
         self.events.push(Event::CutOff {
             run: holder.first_run(),
@@ -143,13 +143,13 @@ impl Scenario {
         done
     }
 
-    /// An administrator had the node from then until now.
+    /// An administrator held the node from `from` until now.
     pub(crate) fn was_held(&mut self, from: Boot) {
         let until = Boot::now();
         self.events.push(Event::Hold { from, until });
     }
 
-    /// An administrator's command line, which succeeds.
+    /// Runs a command as an administrator, and expects success.
     #[track_caller]
     pub(crate) fn admin(&self, arguments: &[&str]) {
         let output = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"))
@@ -164,13 +164,13 @@ impl Scenario {
         assert!(output.status.success(), "{arguments:?}: {said}");
     }
 
-    /// Waits until each contender but `holder` has had a turn after now.
+    /// Waits until each contender except `holder` has run a command after now.
     #[track_caller]
     pub(crate) fn others_have_a_turn(&self, holder: &Contender) {
         self.turns(|contender| contender.name != holder.name);
     }
 
-    /// Waits until each contender has had a turn after now.
+    /// Waits until each contender has run a command after now.
     #[track_caller]
     pub(crate) fn all_have_a_turn(&self) {
         self.turns(|_| true);
@@ -184,7 +184,7 @@ impl Scenario {
         }
     }
 
-    /// Nobody begins anything new. Fails where a process is left or anything was not as it must be.
+    /// Stops the contenders, and checks the history. Fails if a process is left or the guarantee was violated.
     #[track_caller]
     pub(crate) fn ends(mut self) -> History {
         self.shared.is_over.store(true, Ordering::Relaxed);
@@ -203,7 +203,7 @@ impl Scenario {
         history
     }
 
-    /// What the runs said that did not end well.
+    /// The output of all runs, except those that ended well.
     fn logs(&self) -> String {
         let files = fs::read_dir(self.directory.path()).into_iter().flatten();
         let logs = files.flatten().map(|entry| entry.path());
@@ -231,7 +231,7 @@ impl Drop for Scenario {
     }
 }
 
-/// The end of a run whose lock was lost.
+/// The exit code of a run whose lock was lost.
 pub(crate) const LOST: Exit = Exit::Code(5);
-/// The end of a run whose command came to its own.
+/// The exit code of a run whose command ran to its end.
 pub(crate) const DONE: Exit = Exit::Code(0);

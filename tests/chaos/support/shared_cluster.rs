@@ -1,5 +1,5 @@
-//! The control plane of this test binary. Most scenarios share it side by side; those that bring it
-//! down have it alone.
+//! The control plane of this test binary. Most scenarios share it and run in parallel. Scenarios
+//! with an outage use it alone.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -21,7 +21,7 @@ enum Guard {
 }
 
 impl Access {
-    /// Nobody brings it down meanwhile.
+    /// No scenario stops the control plane at the same time.
     pub(crate) fn shared() -> Self {
         let guard = UP.read().unwrap_or_else(PoisonError::into_inner);
         Self {
@@ -29,7 +29,8 @@ impl Access {
         }
     }
 
-    /// Nobody else uses it meanwhile. Who fails has brought it up again: see [`Outage`].
+    /// No other scenario uses the control plane at the same time. A scenario that fails restarts
+    /// it: see [`Outage`].
     pub(crate) fn alone() -> Self {
         let guard = UP.write().unwrap_or_else(PoisonError::into_inner);
         Self {
@@ -42,7 +43,7 @@ impl Access {
     }
 }
 
-/// A part of the control plane that is down. It comes up again when this is dropped.
+/// A part of the control plane that is down. It is restarted when this is dropped.
 pub(crate) enum Outage {
     ApiServerKilled(&'static ControlPlane),
     EtcdStopped(&'static ControlPlane),
@@ -69,7 +70,7 @@ impl Drop for Outage {
                 .cont()
                 .and_then(|()| plane.api_server().await_ready()),
         };
-        // Who fails already fails for another reason.
+        // A scenario that already panics must not panic again.
         if !std::thread::panicking() {
             up.expect("it comes up again");
         }

@@ -1,5 +1,5 @@
-//! A network between one contender and the API server: a TCP proxy that reads nothing of what it
-//! carries, and can hold it back, either way or both, or slow it down.
+//! A TCP proxy between one contender and the API server. It does not read the data, and can delay or hold it in one
+//! direction or both.
 
 use std::convert::Infallible;
 use std::io;
@@ -16,20 +16,20 @@ use tokio::task::JoinHandle;
 
 use super::RUNTIME;
 
-/// What becomes of the bytes of one direction.
+/// What happens to the bytes of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
     Pass,
-    /// They take so long.
+    /// They are delayed by this time.
     Slow(Duration),
-    /// They are delayed, and arrive once the link is back, as in a network that was cut: nobody gets an
-    /// error, and what was sent is sent again later.
+    /// They are held until the flow changes, as in a network that was cut. Neither side gets an error, and all bytes
+    /// arrive later.
     Hold,
-    /// They stay on the way, and the connection breaks: what went the other way has arrived.
+    /// They are dropped, and the connection breaks. Bytes of the other direction have arrived.
     Break,
 }
 
-/// Ends with its connections when it is dropped.
+/// A running proxy. It ends, with its connections, when it is dropped.
 pub(crate) struct TcpProxy {
     pub(crate) kubeconfig: PathBuf,
     requests: watch::Sender<Flow>,
@@ -59,12 +59,12 @@ impl TcpProxy {
         }
     }
 
-    /// What becomes of requests from now on; those that are on the way are treated alike.
+    /// Sets the flow of requests, also of those in progress.
     pub(crate) fn requests(&self, flow: Flow) {
         self.requests.send_replace(flow);
     }
 
-    /// What becomes of answers, and of watch events.
+    /// Sets the flow of answers, including watch events.
     pub(crate) fn answers(&self, flow: Flow) {
         self.answers.send_replace(flow);
     }
@@ -81,7 +81,7 @@ impl Drop for TcpProxy {
     }
 }
 
-/// An administrator's kubeconfig for what listens at `address`.
+/// An administrator's kubeconfig for a server at `address`.
 pub(super) fn kubeconfig(plane: &ControlPlane, directory: &Path, address: SocketAddr) -> PathBuf {
     let path = directory.join(format!("{}.kubeconfig", address.port()));
     Kubeconfig {
@@ -99,16 +99,16 @@ type Flows = (watch::Receiver<Flow>, watch::Receiver<Flow>);
 
 async fn accept(listener: TcpListener, server: SocketAddr, flows: Flows) -> Infallible {
     loop {
-        // A client that left before it was accepted is no concern of the others.
+        // A client that disconnects before it is accepted must not stop the proxy.
         if let Ok((client, _)) = listener.accept().await {
             tokio::spawn(connect(client, server, flows.clone()));
         }
     }
 }
 
-/// Carries one connection until either end or a broken link ends it.
+/// Forwards one connection until either side closes it or the link breaks it.
 async fn connect(client: TcpStream, server: SocketAddr, (requests, answers): Flows) {
-    // Refused: the client's connection is closed as well, by dropping it.
+    // If the server refuses the connection, the client's connection is dropped and so closed.
     let Ok(server) = TcpStream::connect(server).await else {
         return;
     };
@@ -120,7 +120,7 @@ async fn connect(client: TcpStream, server: SocketAddr, (requests, answers): Flo
     );
 }
 
-/// Carries one direction. A bare end of it is carried too: what was held back arrives before it.
+/// Forwards one direction. The end of the stream is forwarded too, after the bytes that were held.
 async fn carry(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
@@ -129,7 +129,7 @@ async fn carry(
     let mut bytes = vec![0; 16 * 1024];
     loop {
         let count = from.read(&mut bytes).await?;
-        // A link that is gone for good carries nothing.
+        // An error means that the proxy was dropped.
         let may_pass = flow.wait_for(|flow| *flow != Flow::Hold).await;
         let now = *may_pass.map_err(io::Error::other)?;
         match now {

@@ -22,14 +22,14 @@ use tokio_rustls::TlsAcceptor;
 use super::tls::server_config;
 use super::{RUNTIME, tcp_proxy};
 
-/// Closes when it is dropped.
+/// A running proxy. It ends when it is dropped.
 pub(crate) struct TlsProxy {
     pub(crate) kubeconfig: PathBuf,
     accepting: JoinHandle<Infallible>,
 }
 
 impl TlsProxy {
-    /// The server's clock seems to be ahead by this many seconds.
+    /// A proxy that makes the server's clock look ahead by this many seconds.
     pub(crate) fn ahead(plane: &ControlPlane, directory: &Path, seconds: i64) -> Self {
         let (listener, client) = RUNTIME.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await;
@@ -49,8 +49,8 @@ impl Drop for TlsProxy {
     }
 }
 
-/// All requests through the proxy come from the administrator, because the client's own certificate ends
-/// with the TLS.
+/// All requests through the proxy are sent as the administrator, because TLS and the client's own certificate end at
+/// the proxy.
 async fn client(plane: &ControlPlane) -> Client {
     let kubeconfig = Kubeconfig::read_from(plane.admin_kubeconfig()).expect("a kubeconfig");
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
@@ -68,7 +68,7 @@ fn tls(plane: &ControlPlane) -> TlsAcceptor {
 
 async fn accept(listener: TcpListener, tls: TlsAcceptor, client: Client, ahead: i64) -> Infallible {
     loop {
-        // A client that left before it was accepted is no concern of the others.
+        // A client that disconnects before it is accepted must not stop the proxy.
         if let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(serve(stream, tls.clone(), client.clone(), ahead));
         }
@@ -83,13 +83,13 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, client: Client, ahead: i64) 
         let client = client.clone();
         async move { Ok::<_, Infallible>(forward(client, request, ahead).await) }
     });
-    // How a connection ends is the client's business.
+    // Errors of the connection are the client's problem.
     let _end = auto::Builder::new(TokioExecutor::new())
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
 
-/// Passes a request on, and its answer back as it comes: a watch has no end.
+/// Forwards a request, and streams the answer back, because a watch has no end.
 async fn forward(client: Client, request: Request<Incoming>, ahead: i64) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().expect("a path").as_str();
@@ -108,7 +108,7 @@ async fn forward(client: Client, request: Request<Incoming>, ahead: i64) -> Resp
         *answer.status_mut() = StatusCode::BAD_GATEWAY;
         return answer;
     };
-    // These are about the connection behind the proxy.
+    // These headers are about the connection between the proxy and the server.
     answer.headers_mut().remove(CONNECTION);
     answer.headers_mut().remove(TRANSFER_ENCODING);
     if let Some(date) = answer.headers().get(DATE) {
