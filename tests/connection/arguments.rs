@@ -1,9 +1,9 @@
-//! The forms in which flags can be typed.
+//! The notations of flags.
 
 use crate::support::maint::Maint;
 use crate::support::server::Server;
 
-/// `-v` takes its level in all of kubectl's forms, before and after the verb.
+/// kubectl accepts all these forms of `-v`, before and after the verb.
 #[test]
 fn verbosity_is_typed_as_for_kubectl() {
     let server = Server::plain("");
@@ -25,7 +25,6 @@ fn verbosity_is_typed_as_for_kubectl() {
     }
 }
 
-/// If several levels are given, the last one counts, before or after the verb.
 #[test]
 fn last_verbosity_counts() {
     let server = Server::plain("");
@@ -43,10 +42,10 @@ fn last_verbosity_counts() {
     }
 }
 
-/// A bad time limit is refused in kubectl's words, as a usage error.
+/// kubectl refuses these time limits with the same words.
 #[test]
 fn bad_request_timeout_is_a_usage_error() {
-    // The last ones are longer than a duration of Go's can be.
+    // The last ones are longer than Go's longest duration.
     for time in [
         "",
         "x",
@@ -72,7 +71,7 @@ fn bad_request_timeout_is_a_usage_error() {
     }
 }
 
-/// A name and password are refused by name, and the password is not shown.
+/// The message names the flag, but does not show the password.
 #[test]
 fn basic_authentication_is_refused() {
     for flag in ["--username=me", "--password=s3cret"] {
@@ -87,7 +86,7 @@ fn basic_authentication_is_refused() {
     }
 }
 
-/// There is no cache, but scripts that place kubectl's go on working; nor does a namespace do any harm.
+/// There is no cache, but scripts that set kubectl's cache directory must work. A namespace has no effect either.
 #[test]
 fn flags_that_change_nothing_are_accepted() {
     let server = Server::plain("");
@@ -103,7 +102,7 @@ fn flags_that_change_nothing_are_accepted() {
         .succeeds();
 }
 
-/// Switches can be switched off as Go's can.
+/// In Go, switches can be given a value such as `false`.
 #[test]
 fn switches_take_a_value() {
     let server = Server::plain("");

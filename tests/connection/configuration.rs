@@ -1,4 +1,4 @@
-//! Which kubeconfig, which context, which server.
+//! Which kubeconfig, context and server are used.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::support::kubeconfig::Kubeconfig;
 use crate::support::maint::Maint;
 use crate::support::server::Server;
 
-/// Nothing configured, not even a home: kubectl's last resort is asked.
+/// Without any configuration, kubectl connects to localhost:8080.
 #[test]
 fn without_any_configuration_localhost_is_tried() {
     let asks_localhost = |maint: Maint| {
@@ -22,7 +22,6 @@ fn without_any_configuration_localhost_is_tried() {
     asks_localhost(Maint::version().variable("HOME", "/nowhere"));
 }
 
-/// A kubeconfig in the home directory is found.
 #[test]
 fn home_has_a_kubeconfig() {
     let config = Kubeconfig::real("homely");
@@ -36,7 +35,6 @@ fn home_has_a_kubeconfig() {
         .succeeds();
 }
 
-/// `--server` alone is enough.
 #[test]
 fn server_needs_no_kubeconfig() {
     let server = Server::plain("");
@@ -51,7 +49,7 @@ fn server_needs_no_kubeconfig() {
         .fails("error: host must be a URL or a host:port pair: \"http://\"");
 }
 
-/// Of a list of kubeconfigs those that are missing are passed over, and the first to name something wins.
+/// Missing files in the list are skipped. If several files define a name, the first one wins.
 #[test]
 fn kubeconfig_list_may_name_missing_files() {
     let server = Server::plain("");
@@ -62,7 +60,6 @@ fn kubeconfig_list_may_name_missing_files() {
     Maint::version().variable("KUBECONFIG", list).succeeds();
 }
 
-/// A kubeconfig that was asked for by flag has to be there.
 #[test]
 fn explicit_kubeconfig_must_exist() {
     Maint::version()
@@ -76,7 +73,7 @@ fn explicit_kubeconfig_must_exist() {
         .succeeds();
 }
 
-/// Names that the kubeconfig doesn't have are refused, never passed over.
+/// A name that the kubeconfig does not have is an error, and is not ignored.
 #[test]
 fn unknown_names_are_refused() {
     let server = Server::plain("");
@@ -91,7 +88,8 @@ fn unknown_names_are_refused() {
     assert_eq!(server.unseen(), 3);
 }
 
-/// A context that points nowhere is refused: localhost would be another cluster, anonymous another user.
+/// A context with an unknown cluster or user is an error. Without it, the request would go to localhost, or be
+/// anonymous.
 #[test]
 fn dangling_contexts_are_refused() {
     let config = Kubeconfig::new("{}", "{}");
@@ -115,7 +113,7 @@ fn dangling_contexts_are_refused() {
         .fails("error: user \"u\" was not found for context \"x\"");
 }
 
-/// A broken kubeconfig is named, with the place, and without what is written there.
+/// The message names the file and the position, but does not quote the content.
 #[test]
 fn broken_kubeconfig_is_named() {
     let config = Kubeconfig::new("{}", "{}");
@@ -130,7 +128,7 @@ fn broken_kubeconfig_is_named() {
     assert_eq!(run.code, 1, "{run:?}");
 }
 
-/// A cluster may lie below a path, as behind Rancher.
+/// The URL of a cluster may have a path, as behind Rancher.
 #[test]
 fn path_of_the_server_is_kept() {
     let server = Server::plain("");

@@ -1,4 +1,4 @@
-//! Who one is: certificates, tokens, plugins.
+//! Credentials: certificates, tokens and plugins.
 
 use control_plane::{Authority, Identity, shared};
 
@@ -17,7 +17,7 @@ fn service_account_token(name: &str) -> String {
         .to_owned()
 }
 
-/// A client certificate from the kubeconfig, and one from flags instead of it.
+/// A client certificate from the kubeconfig, and one from flags that replaces it.
 #[test]
 fn client_certificate_says_who_one_is() {
     let ann = Kubeconfig::real("ann");
@@ -40,7 +40,7 @@ fn client_certificate_says_who_one_is() {
         .meets_refusal_as("ben");
 }
 
-/// kubectl shows client certificates of X.509 version 1 too, which kube refuses to read.
+/// kubectl also uses client certificates of X.509 version 1, which kube refuses to read.
 #[test]
 fn client_certificate_of_version_1_is_shown() {
     let client = Identity {
@@ -66,7 +66,7 @@ fn client_certificate_of_version_1_is_shown() {
     assert_eq!(refused.code, 1, "{refused:?}");
 }
 
-/// What is missing for a client certificate is named.
+/// The message names the missing part.
 #[test]
 fn incomplete_client_certificate_is_named() {
     let config = Kubeconfig::new(&real_cluster(""), "{}");
@@ -103,7 +103,7 @@ fn token_says_who_one_is() {
         .meets_refusal_as(teller);
 }
 
-/// A token that the server doesn't know, or no longer.
+/// The server does not know the token, or no longer accepts it.
 #[test]
 fn unknown_token_is_unauthorized() {
     let config = Kubeconfig::new(&real_cluster(""), "{token: expired}");
@@ -113,7 +113,7 @@ fn unknown_token_is_unauthorized() {
     assert!(run.stderr.contains("log in again"), "{run:?}");
 }
 
-/// Nobody's token crosses a network in the clear.
+/// A token must never be sent without encryption.
 #[test]
 fn plain_http_carries_no_token() {
     let server = Server::plain("");
@@ -136,8 +136,8 @@ fn exec(more: &str) -> String {
     format!("{{exec: {{apiVersion: client.authentication.k8s.io/v1, command: ./login, {more}}}}}")
 }
 
-/// A plugin's token is used. It runs once for all requests of a command, isn't given our stdin unless it may ask, and
-/// hears of the cluster where it wants to.
+/// The plugin runs once for all requests of a command. It gets our stdin only if it may prompt, and the cluster's data
+/// only if its configuration asks for that.
 #[test]
 fn plugin_gives_a_token() {
     let token = service_account_token("plugged");
@@ -178,7 +178,6 @@ fn plugin_gives_a_token() {
     );
 }
 
-/// A plugin's client certificate is shown to the server.
 #[test]
 fn plugin_gives_a_certificate() {
     let identity = shared().identity("certified", &[]).unwrap();
@@ -197,7 +196,7 @@ fn plugin_gives_a_certificate() {
         .meets_refusal_as("certified");
 }
 
-/// What a failing plugin says goes to stderr, and what it printed, which may be a secret, nowhere.
+/// The plugin's stderr is shown. Its stdout is not, because it may contain a secret.
 #[test]
 fn failing_plugin_is_named() {
     let config = Kubeconfig::new(&real_cluster(""), &exec("interactiveMode: Never"));
@@ -214,7 +213,7 @@ fn failing_plugin_is_named() {
     assert!(!run.stderr.contains("s3cret"), "{run:?}");
 }
 
-/// A plugin that isn't there: the kubeconfig's own hint tells how to get it.
+/// The kubeconfig has a hint how to install the plugin.
 #[test]
 fn missing_plugin_is_named_with_its_hint() {
     let user = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: no-such-login, \
@@ -226,7 +225,7 @@ fn missing_plugin_is_named_with_its_hint() {
     assert!(run.stderr.contains("get it from the wiki"), "{run:?}");
 }
 
-/// A plugin that has to prompt fails if nobody is at the terminal.
+/// A plugin that has to prompt fails without a terminal.
 #[test]
 fn plugin_that_must_ask_needs_a_terminal() {
     let config = Kubeconfig::new(&real_cluster(""), &exec("interactiveMode: Always"));
@@ -237,7 +236,7 @@ fn plugin_that_must_ask_needs_a_terminal() {
     );
 }
 
-/// `--token` is enough where the plugin can't run.
+/// With `--token`, a plugin that can't run is not needed.
 #[test]
 fn token_flag_comes_before_the_plugin() {
     let token = service_account_token("hurried");

@@ -1,4 +1,4 @@
-//! `--as` and what belongs to it.
+//! `--as` and the related flags.
 
 use control_plane::{Rule, shared};
 
@@ -6,7 +6,7 @@ use crate::support::kubeconfig::Kubeconfig;
 use crate::support::maint::Maint;
 use crate::support::server::Server;
 
-/// The API server is asked as the other user: it says who may not act as whom.
+/// The request is sent as the other user, and the API server decides who may impersonate whom.
 #[test]
 fn server_sees_who_acts_as_whom() {
     let config = Kubeconfig::real("deputy");
@@ -23,7 +23,7 @@ fn server_sees_who_acts_as_whom() {
         .meets_refusal_as("deputy");
 }
 
-/// Each attribute travels in a header of its own, each group and value too.
+/// Each attribute is sent in its own header, and so is each group and each value.
 #[test]
 fn every_attribute_is_sent() {
     let server = Server::plain("");
@@ -55,7 +55,7 @@ fn every_attribute_is_sent() {
     }
 }
 
-/// The kubeconfig can ask for it, too.
+/// The kubeconfig can also set the user to impersonate.
 #[test]
 fn kubeconfig_names_the_other_user() {
     let server = Server::plain("");
@@ -75,7 +75,7 @@ fn kubeconfig_names_the_other_user() {
     );
 }
 
-/// Attributes of nobody are refused before anything is sent.
+/// Attributes without a user are refused before any request is sent.
 #[test]
 fn group_without_user_is_refused() {
     let server = Server::plain("");

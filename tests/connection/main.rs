@@ -1,4 +1,4 @@
-//! How the plugin connects, flag by flag: against a real API server, and against servers and proxies that misbehave.
+//! How the plugin connects, flag by flag: to a real API server, and to servers and proxies that fail.
 
 #![allow(missing_docs, reason = "tests are named for what they show")]
 

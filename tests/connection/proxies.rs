@@ -1,4 +1,4 @@
-//! Proxies of the kubeconfig and of the environment.
+//! Proxies from the kubeconfig and from the environment.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,8 @@ fn api_server() -> SocketAddr {
         .expect("host and port")
 }
 
-/// The real API server under a name that only a proxy finds: the environment's proxies never serve the local machine.
+/// The real API server under a name that only a proxy can resolve, because proxies from the environment are not used
+/// for the local machine.
 fn far_away() -> Kubeconfig {
     let authority = format!("{:?}", shared().ca_path());
     Kubeconfig::new(
@@ -28,7 +29,7 @@ fn far_away() -> Kubeconfig {
     )
 }
 
-/// An HTTP proxy of the environment is asked for a tunnel, with its name and password.
+/// The request for a tunnel has the proxy's name and password.
 #[test]
 fn https_proxy_is_used() {
     let proxy = Proxy::http(api_server());
@@ -47,7 +48,8 @@ fn https_proxy_is_used() {
     );
 }
 
-/// Go takes lower case and bare addresses in these variables, and the variable of the right scheme.
+/// Go accepts these variables in lower case and with an address without a scheme. It uses the variable for the scheme
+/// of the server.
 #[test]
 fn lower_case_and_bare_addresses_are_taken() {
     let proxy = Proxy::http(api_server());
@@ -59,7 +61,7 @@ fn lower_case_and_bare_addresses_are_taken() {
     assert!(proxy.request().starts_with("CONNECT api.invalid:6443 "));
 }
 
-/// A SOCKS5 proxy resolves the name itself.
+/// A SOCKS5 proxy resolves the host name itself.
 #[test]
 fn socks5_proxy_is_used() {
     let open = Proxy::socks5(api_server(), None);
@@ -77,7 +79,7 @@ fn socks5_proxy_is_used() {
     assert_eq!(guarded.request(), "api.invalid:6443");
 }
 
-/// The kubeconfig's proxy serves every server, the local one too, and comes before the environment's.
+/// The proxy of the kubeconfig is used for every server, also a local one, and takes precedence over the environment.
 #[test]
 fn proxy_of_the_kubeconfig_is_used() {
     let proxy = Proxy::http(api_server());
@@ -97,7 +99,6 @@ fn proxy_of_the_kubeconfig_is_used() {
     );
 }
 
-/// The local machine is reached without the environment's proxy.
 #[test]
 fn local_server_needs_no_proxy() {
     let proxy = Proxy::http(api_server());
@@ -109,7 +110,7 @@ fn local_server_needs_no_proxy() {
     assert_eq!(proxy.unseen(), 0);
 }
 
-/// NO_PROXY is about the server, not about the proxy.
+/// NO_PROXY applies to the address of the server, not to that of the proxy.
 #[test]
 fn no_proxy_is_about_the_server() {
     let proxy = Proxy::http(api_server());
@@ -133,7 +134,7 @@ fn no_proxy_is_about_the_server() {
     assert_eq!(proxy.unseen(), 1);
 }
 
-/// A proxy that refuses, one that isn't there, and one of a kind that nobody knows.
+/// A proxy that refuses, one that can't be reached, and one of an unknown kind.
 #[test]
 fn unwilling_proxies_are_named() {
     let proxy = Proxy::refusing();
@@ -161,7 +162,7 @@ fn unwilling_proxies_are_named() {
     );
 }
 
-/// However many requests a command makes at once, they share one connection.
+/// All requests of a command share one connection, also those that are sent at the same time.
 #[test]
 fn requests_share_one_connection() {
     let names = ["shared-1", "shared-2", "shared-3", "shared-4"];

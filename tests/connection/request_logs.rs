@@ -1,10 +1,10 @@
-//! What `-v` shows, what warnings say, and that no secret is in it.
+//! The output of `-v`, and warnings of the API server. Neither contains a secret.
 
 use crate::support::kubeconfig::{Kubeconfig, real_cluster};
 use crate::support::maint::Maint;
 use crate::support::server::Server;
 
-/// Warnings of the API server are shown, each once.
+/// Each warning is shown once.
 #[test]
 fn warnings_are_shown() {
     let server = Server::plain(
@@ -16,7 +16,7 @@ fn warnings_are_shown() {
     assert_eq!(run.stderr, "Warning: v1 is old\nWarning: so are you\n");
 }
 
-/// Each level shows what kubectl's shows.
+/// Each level shows the same as in kubectl.
 #[test]
 fn levels_add_up() {
     let server = Server::plain("");
@@ -49,7 +49,7 @@ fn levels_add_up() {
     );
 }
 
-/// Not even the highest level shows a token, wherever it comes from.
+/// Not even the highest level shows a token, whatever its source is.
 #[test]
 fn no_level_shows_a_token() {
     let config = Kubeconfig::new(

@@ -1,9 +1,9 @@
-//! Time.
+//! Time limits of requests.
 
 use crate::support::maint::Maint;
 use crate::support::server::Server;
 
-/// A server that accepts the connection but does not answer.
+/// The server accepts the connection but does not answer.
 #[test]
 fn server_without_an_answer_times_out() {
     let server = Server::silent();
@@ -17,7 +17,7 @@ fn server_without_an_answer_times_out() {
     );
 }
 
-/// A handshake that never ends counts, too.
+/// The time limit also applies to a TLS handshake that does not end.
 #[test]
 fn handshake_without_an_answer_times_out() {
     let server = Server::silent();
@@ -26,7 +26,7 @@ fn handshake_without_an_answer_times_out() {
     );
 }
 
-/// The server hears when we will have gone.
+/// The request tells the server the time limit of the client.
 #[test]
 fn server_gets_the_limit() {
     let server = Server::plain("");

@@ -1,4 +1,4 @@
-//! Whether the server is who it should be.
+//! Checks of the server's certificate.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const UNTRUSTED: &str = "Unable to connect to the server: tls: failed to verify certificate: x509: certificate signed \
                          by unknown authority";
 
-/// A server of our own under TLS, and a kubeconfig that trusts the authority of its certificate.
+/// A TLS server, and a kubeconfig that trusts the authority of its certificate.
 struct Case {
     server: Server,
     config: Kubeconfig,
@@ -38,7 +38,7 @@ impl Case {
     }
 }
 
-/// A good certificate is good, and the token goes to its server.
+/// The certificate is valid, so the token is sent.
 #[test]
 fn right_certificate_is_accepted() {
     let case = Case::new(|authority| authority.server(&["127.0.0.1"]));
@@ -50,7 +50,7 @@ fn right_certificate_is_accepted() {
     );
 }
 
-/// A certificate of an authority that isn't ours ends the connection before anything is sent, unless it may.
+/// If the authority is wrong, no request is sent, unless the check is switched off.
 #[test]
 fn wrong_authority_is_refused() {
     let case = Case::new(|authority| authority.server(&["127.0.0.1"]));
@@ -95,7 +95,7 @@ fn system_authorities_count_if_none_is_given() {
         .fails(UNTRUSTED);
 }
 
-/// A certificate of tomorrow: rather the local clock is wrong.
+/// If a certificate is valid only from tomorrow, the local clock is probably wrong.
 #[test]
 fn certificate_of_tomorrow_hints_at_the_clock() {
     let tomorrow = SystemTime::now() + DAY;
@@ -116,7 +116,6 @@ fn certificate_of_tomorrow_hints_at_the_clock() {
     );
 }
 
-/// A certificate of yesterday.
 #[test]
 fn expired_certificate_is_refused() {
     let now = SystemTime::now();
@@ -131,7 +130,7 @@ fn expired_certificate_is_refused() {
     );
 }
 
-/// A certificate of another name is refused with the names that it has, and accepted where that name is asked for.
+/// The message has the names in the certificate. `--tls-server-name` selects the name to check.
 #[test]
 fn tls_server_name_is_the_name_to_expect() {
     let case = Case::new(|authority| authority.server(&["kubernetes.default.svc", "10.0.0.1"]));
@@ -151,14 +150,14 @@ fn tls_server_name_is_the_name_to_expect() {
         .args(["--tls-server-name=localhost"])
         .kubeconfig(&config.path())
         .succeeds();
-    // Another server is not expected to carry the kubeconfig's name.
+    // The server name in the kubeconfig does not apply to another server.
     Maint::version()
         .args(["--server", shared().url()])
         .kubeconfig(&config.path())
         .succeeds();
 }
 
-/// HTTP/2 is asked for, and taken where the server has it.
+/// HTTP/2 is offered, and used if the server supports it.
 #[test]
 fn http2_is_agreed_on() {
     let authority = Authority::new("test").unwrap();
@@ -167,7 +166,7 @@ fn http2_is_agreed_on() {
     assert_eq!(server.request(), "h2");
 }
 
-/// TLS where there is none, said as kubectl says it.
+/// kubectl has the same message for a server without TLS.
 #[test]
 fn server_without_tls_is_recognized() {
     let server = Server::plain("");
@@ -175,7 +174,7 @@ fn server_without_tls_is_recognized() {
     assert_eq!(server.unseen(), 0);
 }
 
-/// Sends a request to a server that gives no useful answer, whatever its certificate says.
+/// Sends a request to a server that gives no useful answer, and ignores the server's certificate.
 fn asks_unchecked(server: &Server) {
     let url = format!("https://{}", server.address);
     let run = Maint::version()
@@ -184,7 +183,7 @@ fn asks_unchecked(server: &Server) {
     assert_eq!(run.code, 1, "{run:?}");
 }
 
-/// "Check against this authority" and "don't check" can't both be meant.
+/// An authority and "skip the check" contradict each other.
 #[test]
 fn authority_and_insecure_exclude_each_other() {
     let config = Kubeconfig::new(&real_cluster("insecure-skip-tls-verify: true"), "{}");

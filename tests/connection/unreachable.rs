@@ -1,4 +1,4 @@
-//! Servers that can't be reached are named, whether one request asks for them or several at once.
+//! The message names a server that can't be reached, whether the command sends one request or several at the same time.
 
 use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
@@ -9,8 +9,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::support::maint::Maint;
 
-/// Verbs with their arguments. All but `version` and `release` send two requests together, of which one waits for the
-/// other's connection; `status` fails as a whole, the others node by node.
+/// Verbs with their arguments. All except `version` and `release` send two requests at the same time, and the second
+/// one waits for the connection of the first. `status` fails as a whole, the others fail node by node.
 const VERBS: [&[&str]; 8] = [
     &["version"],
     &["release", "worker-1"],
@@ -33,8 +33,8 @@ fn all_fail_at(server: &str, expected: &str) {
     }
 }
 
-/// An address at which connections are refused for as long as this lives: a client's end of a connection takes none,
-/// and nobody else gets its port.
+/// An address at which connections are refused while this exists. It is the client's end of a connection: that does not
+/// accept connections, and no other process gets its port.
 struct Refusing {
     client: TcpStream,
     _listener: TcpListener,
@@ -56,7 +56,7 @@ impl Refusing {
     }
 }
 
-/// Nobody listens, with TLS and without.
+/// Nothing listens at this address, with TLS or without.
 #[test]
 fn refused_connections_name_the_server() {
     let refusing = Refusing::new();
@@ -74,7 +74,7 @@ fn refused_connections_name_the_server() {
     }
 }
 
-/// Nobody is called that, with TLS and without.
+/// No host has this name, with TLS or without.
 #[test]
 fn unknown_hosts_are_named() {
     let lookup = ("nowhere.invalid", 443)
@@ -91,7 +91,7 @@ fn unknown_hosts_are_named() {
     }
 }
 
-/// Without any configuration localhost is asked, and the hint says what is missing.
+/// Without any configuration, localhost is used, and the hint says what is missing.
 #[test]
 fn missing_configuration_is_hinted_at() {
     assert!(
@@ -116,13 +116,13 @@ fn missing_configuration_is_hinted_at() {
     }
 }
 
-/// A name that takes long to look up keeps nobody waiting: neither the request nor the end.
+/// A slow name look-up delays neither the time limit of the request nor the end of the command.
 #[test]
 fn slow_name_lookup_ends_with_the_request() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let aliases = directory.path().join("aliases");
     let opened = directory.path().join("opened");
-    // While nobody writes, the look-up waits in opening it. In the end somebody does: a test should fail, not hang.
+    // The look-up blocks while it opens the FIFO. A writer appears after 60 s, to make the test fail instead of hang.
     let mut writer = Command::new("/bin/sh")
         .args([
             "-c",

@@ -1,4 +1,4 @@
-//! TLS of a server that asks for a client certificate, and accepts only one.
+//! TLS of a server that requires a client certificate, and accepts only one.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::version::TLS13;
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme};
 
-/// Accepts a client that shows this certificate, and proves that it has the key. Unlike the verifiers of rustls, it
-/// does not read the certificate, which may be of X.509 version 1.
+/// Accepts a client that has this certificate and proves that it has the key. Unlike the verifiers of rustls, it does
+/// not parse the certificate, which may be of X.509 version 1.
 #[derive(Debug)]
 struct OnlyClient {
     certificate: CertificateDer<'static>,
@@ -21,7 +21,7 @@ struct OnlyClient {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// A server with the certificate of `server`, for clients with that of `client` only.
+/// The configuration of a server with the certificate of `server`, which accepts only clients with that of `client`.
 pub(super) fn server_config(server: &Identity, client: &Identity) -> Arc<ServerConfig> {
     let certificate = |identity: &Identity| {
         CertificateDer::from_pem_slice(identity.cert_pem.as_bytes()).expect("a certificate in PEM")

@@ -1,4 +1,4 @@
-//! Kubeconfig files, in a directory that goes with the test.
+//! Kubeconfig files in a temporary directory, which is deleted at the end of the test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use control_plane::shared;
 use tempfile::TempDir;
 
-/// The real API server as a YAML flow mapping, with these fields besides.
+/// The real API server as a YAML flow mapping, with more fields.
 pub(crate) fn real_cluster(more: &str) -> String {
     let server = shared().url();
     format!(
@@ -15,13 +15,13 @@ pub(crate) fn real_cluster(more: &str) -> String {
     )
 }
 
-/// A directory with one kubeconfig and whatever else a test needs.
+/// A directory with one kubeconfig, and other files that a test needs.
 pub(crate) struct Kubeconfig {
     directory: TempDir,
 }
 
 impl Kubeconfig {
-    /// A kubeconfig with one context, of a cluster and a user that have these YAML flow mappings.
+    /// A kubeconfig with one context, whose cluster and user have these YAML flow mappings.
     pub(crate) fn new(cluster: &str, user: &str) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let text = format!(
@@ -35,7 +35,7 @@ impl Kubeconfig {
         this
     }
 
-    /// Of the real API server, and this user of it, by client certificate.
+    /// A kubeconfig of the real API server for this user, with a client certificate.
     pub(crate) fn real(user: &str) -> Self {
         let identity = shared().identity(user, &[]).expect("a client certificate");
         let this = Self::new(
@@ -55,14 +55,14 @@ impl Kubeconfig {
         self.directory.path()
     }
 
-    /// Writes a file beside the kubeconfig.
+    /// Writes a file to the directory of the kubeconfig.
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.directory().join(name);
         fs::write(&path, text).expect("a file in a temporary directory");
         path
     }
 
-    /// Writes a shell script beside the kubeconfig.
+    /// Writes a shell script to the directory of the kubeconfig.
     pub(crate) fn write_script(&self, name: &str, text: &str) -> PathBuf {
         use std::os::unix::fs::PermissionsExt as _;
         let path = self.write(name, &format!("#!/bin/sh\n{text}\n"));

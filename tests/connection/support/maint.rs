@@ -1,10 +1,10 @@
-//! The plugin, run as a user runs it, in an environment of nothing.
+//! Runs of the plugin in an empty environment.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What one run left behind.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) stdout: String,
@@ -16,19 +16,19 @@ pub(crate) struct Run {
 pub(crate) struct Maint(Command);
 
 impl Maint {
-    /// `kubectl maint` and these words, without any variable, `HOME` included.
+    /// `kubectl maint` with these words, without any environment variable, not even `HOME`.
     pub(crate) fn line(words: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"));
         command.args(words).env_clear().stdin(Stdio::null());
         Self(command)
     }
 
-    /// The same with a verb only.
+    /// `kubectl maint` with only a verb.
     pub(crate) fn verb(verb: &str) -> Self {
         Self::line(&[verb])
     }
 
-    /// `kubectl maint version`: one request, which everybody may make.
+    /// `kubectl maint version`: it sends one request, which every user may send.
     pub(crate) fn version() -> Self {
         Self::verb("version")
     }
@@ -75,8 +75,8 @@ impl Maint {
         run
     }
 
-    /// Runs it with `--as` for somebody whom this user may not act as, and expects the server to say so. Everybody may
-    /// read the version: this shows whom the server sees.
+    /// Runs it with `--as` for a user that the caller may not impersonate, and expects the server's refusal. Every user
+    /// may read the version, but only the refusal shows which user the server sees.
     #[track_caller]
     pub(crate) fn meets_refusal_as(self, user: &str) {
         let run = self.run();

@@ -1,4 +1,4 @@
-//! What the tests run, and what they run it against.
+//! Runs of the plugin, and the servers and proxies that it connects to.
 
 mod client_auth;
 pub(crate) mod kubeconfig;

@@ -1,11 +1,12 @@
-//! Proxies that lead to one fixed place, whatever they are asked for, and tell what that was.
+//! Proxies that connect to one fixed address, whatever the client requests, and record the
+//! requests.
 
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-/// A running proxy. Ends with the test's process.
+/// A running proxy. It ends with the test process.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     requests: Receiver<String>,
@@ -17,14 +18,14 @@ impl Proxy {
         Self::start(target, connect)
     }
 
-    /// A SOCKS5 proxy, with a name and password where it wants them.
+    /// A SOCKS5 proxy, which may require a name and password.
     pub(crate) fn socks5(target: SocketAddr, user: Option<(&'static str, &'static str)>) -> Self {
         Self::start(target, move |stream, requests| {
             socks5(stream, user, requests)
         })
     }
 
-    /// An HTTP proxy that refuses.
+    /// An HTTP proxy that refuses all requests.
     pub(crate) fn refusing() -> Self {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
         Self::start(nowhere, |mut stream, _| {
@@ -55,13 +56,13 @@ impl Proxy {
         Self { address, requests }
     }
 
-    /// What the first client asked for: the request's head, or SOCKS' destination.
+    /// The request of the next client: the head of the HTTP request, or the destination of SOCKS.
     #[track_caller]
     pub(crate) fn request(&self) -> String {
         self.requests.try_recv().expect("a request")
     }
 
-    /// How many connections were requested that nobody looked at.
+    /// The number of requests that the test has not read.
     pub(crate) fn unseen(&self) -> usize {
         self.requests.try_iter().count()
     }
@@ -76,7 +77,7 @@ fn connect(mut stream: TcpStream, requests: &Sender<String>) -> Option<TcpStream
     Some(stream)
 }
 
-/// Reads no byte more than the head, because what follows is for the server.
+/// Reads only the head, because the bytes after it are for the server.
 fn read_head(stream: &TcpStream) -> Option<String> {
     let mut head = Vec::new();
     let mut byte = BufReader::with_capacity(1, stream);

@@ -1,5 +1,5 @@
-//! An API server that only knows its version, or nothing at all: for certificates, answers and silences that the real
-//! one doesn't offer.
+//! An API server that only answers with its version, or not at all. It has certificates, answers and timeouts that the
+//! real one does not have.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,24 +15,24 @@ use super::tls::server_config;
 
 const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.3","gitCommit":"","gitTreeState":"","buildDate":"","goVersion":"","compiler":"","platform":""}"#;
 
-/// One that answers every request with its version. Ends with the test's process.
+/// A server that answers every request with its version. It ends with the test process.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     requests: Receiver<String>,
 }
 
 impl Server {
-    /// Without TLS; answers carry these headers, a line each.
+    /// A server without TLS. Answers have these headers, one per line.
     pub(crate) fn plain(headers: &'static str) -> Self {
         Self::start(move |stream, requests| serve(stream, headers, requests))
     }
 
-    /// Under TLS with this certificate, over HTTP/1.1. A client that doesn't like the certificate is let go.
+    /// A server with TLS and this certificate, over HTTP/1.1. It ignores clients that reject the certificate.
     pub(crate) fn tls(identity: &Identity) -> Self {
         Self::tls_with(server_config(identity, &[]))
     }
 
-    /// The same, and asks for a client certificate: accepts only that of `client`.
+    /// A server with TLS that requires a client certificate, and accepts only that of `client`.
     pub(crate) fn tls_for(client: &Identity, identity: &Identity) -> Self {
         Self::tls_with(client_auth::server_config(identity, client))
     }
@@ -45,7 +45,7 @@ impl Server {
         })
     }
 
-    /// Under TLS; tells the protocol that it agreed on with each client, as if it were a request, and hangs up.
+    /// A server with TLS that records the protocol negotiated with each client as a request, and closes the connection.
     pub(crate) fn negotiating(identity: &Identity) -> Self {
         let config = server_config(identity, &["h2", "http/1.1"]);
         Self::start(move |mut stream, requests| {
@@ -57,14 +57,14 @@ impl Server {
         })
     }
 
-    /// Accepts connections, and never says a word.
+    /// A server that accepts connections and never answers.
     pub(crate) fn silent() -> Self {
         Self::start(|mut stream, _| {
             let _ = stream.read_to_end(&mut Vec::new());
         })
     }
 
-    /// Answers each connection's first request like this, and hangs up.
+    /// A server that gives this answer to the first request of each connection, and closes the connection.
     pub(crate) fn hanging_up(answer: String) -> Self {
         Self::start(move |stream, requests| {
             let mut stream = BufReader::new(stream);
@@ -89,13 +89,13 @@ impl Server {
         Self { address, requests }
     }
 
-    /// Head of the next request that came in: its line and its headers. Call it after the plugin has ended.
+    /// The head of the next request: its request line and headers. Call it after the plugin has ended.
     #[track_caller]
     pub(crate) fn request(&self) -> String {
         self.requests.try_recv().expect("a request came in")
     }
 
-    /// How many requests came in that nobody looked at.
+    /// The number of requests that the test has not read.
     pub(crate) fn unseen(&self) -> usize {
         self.requests.try_iter().count()
     }
@@ -123,7 +123,7 @@ fn serve(stream: impl Read + Write, headers: &str, requests: &Sender<String>) {
     }
 }
 
-/// Line and headers of the next request; `None` if the client has hung up.
+/// The request line and headers of the next request. `None` if the client has closed the connection.
 fn head(stream: &mut impl BufRead) -> Option<String> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
