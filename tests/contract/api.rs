@@ -1,4 +1,4 @@
-//! Raw requests, and a record of what they were answered.
+//! Raw requests, and a record of their answers.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::compare::at;
 use crate::normalize::Normalizer;
 
-/// Longer than the slowest controller takes to collect something.
+/// Longer than the slowest controller takes to delete an object.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) const MERGE: &str = "application/merge-patch+json";
@@ -22,10 +22,10 @@ pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 pub(crate) const JSON: &str = "application/json";
 
-/// A server on its way to forgetting its oldest revisions.
+/// Compacts the oldest revisions of a server.
 pub(crate) type Compaction = Pin<Box<dyn Future<Output = ()>>>;
 
-/// One server, and what it said so far.
+/// One server, and the record of its answers.
 pub(crate) struct Api {
     client: Client,
     compact: Box<dyn Fn() -> Compaction>,
@@ -33,7 +33,7 @@ pub(crate) struct Api {
     normalizer: RefCell<Normalizer>,
 }
 
-/// A request and its answer, without what differs between two servers that agree.
+/// A request and its answer, without details that may differ between two servers that agree.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Exchange {
     pub(crate) request: String,
@@ -42,7 +42,7 @@ pub(crate) struct Exchange {
     pub(crate) body: Value,
 }
 
-/// An answer as it came.
+/// An unchanged answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -57,7 +57,7 @@ impl Answer {
         self
     }
 
-    /// Asserts a `Status` that says no, for this reason.
+    /// Asserts a `Status` that refuses the request for this reason.
     #[track_caller]
     pub(crate) fn refused(self, status: u16, reason: &str) -> Self {
         let found = (self.status, self.body["reason"].as_str());
@@ -65,7 +65,7 @@ impl Answer {
         self
     }
 
-    /// Asserts which fields the causes name.
+    /// Asserts the fields that the causes name.
     #[track_caller]
     pub(crate) fn because_of(self, fields: &[&str]) -> Self {
         let causes = at(&self.body, "/details/causes");
@@ -126,7 +126,7 @@ impl Api {
         self.record.into_inner()
     }
 
-    /// Lets the server forget its oldest revisions.
+    /// Compacts the oldest revisions of the server.
     pub(crate) async fn compact(&self) {
         (self.compact)().await;
     }
@@ -150,7 +150,7 @@ impl Api {
         self.send(Method::PUT, path, &headers, Some(&body)).await
     }
 
-    /// A JSON merge patch.
+    /// Sends a JSON merge patch.
     pub(crate) async fn patch(&self, path: &str, body: Value) -> Answer {
         self.patch_as(MERGE, path, body).await
     }
@@ -170,8 +170,8 @@ impl Api {
             .await
     }
 
-    /// The events of a watch until its time is over. The path says how long. Bookmarks that only
-    /// tell how far the server got are left out: it sends them when it likes.
+    /// The events of a watch until its timeout, which the path sets. Bookmarks that only report
+    /// progress are left out, because the server sends them at any time.
     pub(crate) async fn watch(&self, path: &str) -> Vec<Value> {
         self.watch_as(JSON, path).await
     }
@@ -196,7 +196,7 @@ impl Api {
             .collect()
     }
 
-    /// Asks again, unrecorded, until there is no such object.
+    /// Repeats a GET, without a record, until the object does not exist.
     pub(crate) async fn await_absence(&self, path: &str) {
         let gone = async {
             while self.peek(path).await.status != 404 {
@@ -207,7 +207,7 @@ impl Api {
         assert!(outcome.is_ok(), "{path} is still there");
     }
 
-    /// A GET that leaves no record.
+    /// A GET that is not recorded.
     pub(crate) async fn peek(&self, path: &str) -> Answer {
         let response = self.exchange(Method::GET, path, &[], None).await;
         let status = response.status().as_u16();
@@ -215,7 +215,7 @@ impl Api {
         Answer { status, body }
     }
 
-    /// Makes a namespace for a case.
+    /// Creates a namespace for a case.
     pub(crate) async fn namespace(&self, name: &str) -> String {
         let body = serde_json::json!({"metadata": {"name": name}});
         self.post("/api/v1/namespaces", body).await.is(201);

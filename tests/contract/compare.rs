@@ -1,4 +1,4 @@
-//! Runs one case on both servers, and compares what it was answered.
+//! Runs one case on both servers, and compares the answers.
 
 use http::Request;
 use kube::client::Body;
@@ -10,10 +10,10 @@ use tokio::runtime::Runtime;
 
 use crate::api::{Api, Compaction, Exchange};
 
-/// Runs the case against the real server, then against a new sandbox, and demands that every
-/// request got the same answer. The case asserts by itself what that answer has to be.
+/// Runs the case on the real server and then on a new sandbox, and asserts that every request got
+/// the same answer. The case itself asserts the content of the answers.
 ///
-/// Cases keep apart by the names of what they make: both servers see the same names.
+/// Both servers see the same names, and each case uses its own.
 #[track_caller]
 #[expect(
     clippy::needless_pass_by_value,
@@ -58,7 +58,7 @@ fn on_sandbox(runtime: &Runtime, case: &impl AsyncFn(&Api)) -> Vec<Exchange> {
     })
 }
 
-/// Makes etcd forget its first revisions, from before the server was ready: nobody else needs them.
+/// Compacts the first revisions of etcd, from before the server was ready. No client needs them.
 fn compact_etcd() -> Compaction {
     Box::pin(async {
         let etcd = control_plane::shared().etcd().url();
@@ -115,7 +115,7 @@ fn difference(real: &Exchange, sandbox: &Exchange) -> String {
     }
 }
 
-/// The object at `pointer`, or null.
+/// The value at `pointer`, or null.
 pub(crate) fn at(value: &Value, pointer: &str) -> Value {
     value.pointer(pointer).cloned().unwrap_or_default()
 }

@@ -1,11 +1,11 @@
-//! DELETE: preconditions, finalizers, and what goes after its owner.
+//! DELETE: preconditions, finalizers, and dependents that are deleted after their owner.
 
 use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::compare::agree;
 
-/// The uid of no object.
+/// A uid that no object has.
 const NOBODY: &str = "11111111-2222-3333-4444-555555555555";
 
 async fn lease(api: &Api, leases: &str, metadata: Value) -> String {
@@ -26,8 +26,8 @@ fn owned(name: &str, node: &str, uid: &str) -> Value {
     json!({"name": name, "ownerReferences": [owner]})
 }
 
-/// The garbage collector orphans only Leases that it has seen. It deletes one that it sees later, because the owner is gone.
-/// It sees Leases in order: if it deletes a probe whose owner does not exist, it has seen the earlier ones.
+/// The garbage collector orphans only Leases that it has seen. It deletes one that it sees later, because the owner is
+/// gone. It sees Leases in order: if it deletes a probe whose owner does not exist, it has seen the earlier ones.
 async fn wait_until_collector_has_seen(api: &Api, leases: &str, name: &str) {
     let probe = owned(&format!("{name}-probe"), "nobody", NOBODY);
     let probe = lease(api, leases, probe).await;

@@ -1,4 +1,4 @@
-//! `dryRun=All`: every check, no effect.
+//! `dryRun=All`: all checks, and no change.
 
 use serde_json::json;
 

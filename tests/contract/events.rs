@@ -1,4 +1,4 @@
-//! Events, under both of their API versions.
+//! Events, in both of their API versions.
 
 use serde_json::{Value, json};
 

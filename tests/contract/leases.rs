@@ -1,4 +1,4 @@
-//! Leases: what the server takes, and what it refuses.
+//! Leases: what the server accepts and refuses.
 
 use serde_json::{Value, json};
 

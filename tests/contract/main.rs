@@ -1,5 +1,5 @@
-//! The same requests to the in-memory API server and to a real one: they must agree on status,
-//! reason, causes and effect. Where they don't, the real one is right.
+//! The same requests to the in-memory API server and to a real one. Both must agree on status,
+//! reason, causes and effect. If they do not, the real one is right.
 
 #[path = "../support/modules.rs"]
 mod modules;

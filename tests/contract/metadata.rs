@@ -1,4 +1,4 @@
-//! Names, labels, annotations, owners: the rules that all types share.
+//! Names, labels, annotations and owners: the rules that all types share.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Namespaces, from their making to their end.
+//! Namespaces, from creation to deletion.
 
 use serde_json::json;
 

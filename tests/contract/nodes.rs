@@ -1,4 +1,4 @@
-//! Nodes: status and its subresource, cordons, and the strategic patches of kubectl.
+//! Nodes: the status and its subresource, cordons, and the strategic merge patches of kubectl.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ fn a_node_is_made_with_its_status() {
         api.post("/api/v1/nodes", json!({"metadata": {"name": "Node"}}))
             .await
             .refused(422, "Invalid");
-        // The main path leaves the status, and the status path leaves the rest.
+        // The main path does not change the status, and the status path changes nothing else.
         let both = json!({"spec": {"unschedulable": true}, "status": {"conditions": [condition("False")]}});
         api.patch(&path, both.clone())
             .await
@@ -71,7 +71,7 @@ fn kubectls_patches_are_understood() {
         api.patch_as(STRATEGIC, &path, labels).await.is(200);
         let removed = json!({"metadata": {"labels": {"a": null}}});
         api.patch_as(STRATEGIC, &path, removed).await.is(200);
-        // a condition is found by its type
+        // A condition is identified by its type.
         let status = json!({"status": {"conditions": [
             {"type": "Ready", "status": "Unknown", "lastHeartbeatTime": null, "lastTransitionTime": null},
             {"type": "MemoryPressure", "status": "False"},

@@ -1,9 +1,9 @@
-//! Takes out of an answer what two servers that agree still say differently: uids, resource
-//! versions, times, and what the sandbox doesn't claim to have.
+//! Removes the parts of an answer that may differ between two servers that agree: uids, resource
+//! versions, times, and features that the sandbox does not have.
 
 use serde_json::{Map, Value};
 
-/// Remembers the uids and resource versions of one case, to name them by their order.
+/// Remembers the uids and resource versions of one case, to replace them by numbers in their order.
 #[derive(Default)]
 pub(crate) struct Normalizer {
     uids: Vec<String>,
@@ -22,7 +22,7 @@ impl Normalizer {
 
     fn object(&mut self, map: &Map<String, Value>) -> Map<String, Value> {
         let kind = map.get("kind").and_then(Value::as_str).unwrap_or_default();
-        // A collection's version moves with every write of anybody.
+        // The version of a collection changes with every write of any test.
         let shared = kind.ends_with("List") || kind == "Table";
         let mut normal: Map<String, Value> = map
             .iter()
@@ -70,7 +70,7 @@ impl Normalizer {
             .collect()
     }
 
-    /// Names known uids and versions inside a message or path.
+    /// Replaces known uids and versions in a message or path.
     pub(crate) fn text(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (index, uid) in self.uids.iter().enumerate() {
@@ -91,7 +91,7 @@ fn name_of(known: &mut Vec<String>, text: &str, what: &str) -> String {
     format!("<{what} {index}>")
 }
 
-/// Replaces a number where it isn't a part of a longer one, or of a word.
+/// Replaces a number, unless it is part of a longer number or a word.
 fn replace_word(text: &str, word: &str, by: &str) -> String {
     let mut replaced = String::new();
     let mut rest = text;
@@ -106,7 +106,7 @@ fn replace_word(text: &str, word: &str, by: &str) -> String {
     replaced + rest
 }
 
-/// A refused patch quotes the whole object that it made, down to `managedFields`.
+/// The refusal of a patch quotes the whole patched object, including `managedFields`.
 fn without_quoted_object(text: &str) -> String {
     match (text.find("Invalid value: \"{"), text.rfind("}\": ")) {
         (Some(start), Some(end)) if start < end => {
@@ -120,7 +120,7 @@ fn without_quoted_object(text: &str) -> String {
     }
 }
 
-/// Go's parsers say where they stopped, the sandbox says that they did.
+/// Go's parsers report where they stopped, the sandbox only that they did.
 fn without_parsers_words(text: &str) -> String {
     let text = match text.find("parsing time \"") {
         Some(at) => format!("{}<time that can't be parsed>", &text[..at]),
@@ -132,8 +132,8 @@ fn without_parsers_words(text: &str) -> String {
     }
 }
 
-/// The controllers of a real cluster note on every node how they see it, when they get to it: an
-/// annotation, taints, and a new version each time.
+/// The controllers of a real cluster update every node at any time: an annotation, taints, and a
+/// new version for each change.
 fn without_controllers_marks(node: &mut Map<String, Value>) {
     let metadata = node.get_mut("metadata").and_then(Value::as_object_mut);
     if let Some(metadata) = metadata {
@@ -163,7 +163,7 @@ fn without_controllers_marks(node: &mut Map<String, Value>) {
     }
 }
 
-/// A bookmark's version moves with every write of anybody.
+/// The version of a bookmark changes with every write of any test.
 fn without_versions(map: &mut Map<String, Value>) {
     for (key, value) in map.iter_mut() {
         match value {
@@ -178,7 +178,7 @@ fn without_versions(map: &mut Map<String, Value>) {
     }
 }
 
-/// An age in seconds depends on how quickly the test went.
+/// An age in seconds depends on the speed of the test.
 fn without_age(cell: &Value) -> Value {
     let seconds = cell.as_str().and_then(|text| text.strip_suffix('s'));
     if seconds.is_some_and(|seconds| seconds.parse::<u32>().is_ok()) {

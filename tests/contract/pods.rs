@@ -1,4 +1,4 @@
-//! Pods: they end in their own time.
+//! Pods: deletion with a grace period.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Tables: rows as kubectl shows them, at a fraction of the bytes.
+//! Tables: the rows that kubectl shows, which need far fewer bytes than the objects.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ async fn lease(api: &Api, namespace: &str) -> String {
     leases
 }
 
-/// The cells of the first row but those that tell an age.
+/// The cells of the first row, except those with an age.
 fn row(table: &Value) -> Vec<&str> {
     table["rows"][0]["cells"]
         .as_array()

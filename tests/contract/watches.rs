@@ -1,4 +1,4 @@
-//! Watches: what they tell, in which order, and where they begin.
+//! Watches: their events, the order of events, and where they begin.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,8 @@ fn summaries(events: &[Value]) -> Vec<String> {
         .collect()
 }
 
-/// Changes both leases: a is patched twice, once to no effect; b is deleted; c is made.
+/// Changes the leases: `a` is patched twice, once without an effect; `b` is deleted; `c` is
+/// created.
 async fn change(api: &Api, leases: &str) {
     let a = format!("{leases}/a");
     let relabeled =
@@ -149,7 +150,7 @@ fn a_bookmarks_row_is_not_an_object() {
 fn a_version_that_is_too_old_ends_a_watch_and_refuses_a_list() {
     agree(async |api| {
         api.compact().await;
-        // The real server watches and lists events in etcd itself, past its cache.
+        // The real server reads Events directly from etcd, without its cache.
         let events = "/api/v1/namespaces/default/events";
         let path = format!("{events}?watch=true&timeoutSeconds=1&resourceVersion=2");
         let answer = api.watch(&path).await;
