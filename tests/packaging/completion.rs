@@ -1,4 +1,4 @@
-//! Completion as kubectl and shells ask for it.
+//! Completion, as kubectl and shells request it.
 
 use std::fs;
 use std::net::TcpListener;
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use crate::namespace::shared_with_namespace;
 use crate::support::{Installed, Run, maint, run};
 
-/// Nodes of a test, with names that begin alike.
+/// Creates the nodes of a test, whose names have a common prefix.
 fn nodes(names: &[&str]) {
     let nodes: Vec<NodeSpec> = names.iter().map(|name| NodeSpec::ready(name)).collect();
     shared_with_namespace().create_nodes(&nodes).expect("nodes");
 }
 
-/// What real kubectl offers for these words behind `kubectl`, without its remarks on stderr.
+/// The completions of real kubectl for these words after `kubectl`, without its messages on stderr.
 fn kubectl_offers(kubeconfig: Option<&Path>, words: &[&str]) -> Vec<String> {
     let installed = Installed::new();
     let mut kubectl = shared().kubectl_command().expect("kubectl");
@@ -34,7 +34,7 @@ fn kubectl_offers(kubeconfig: Option<&Path>, words: &[&str]) -> Vec<String> {
     offered.stdout.lines().map(ToOwned::to_owned).collect()
 }
 
-/// What the completer itself answers, as kubectl would run it.
+/// The answer of the completer itself, run as kubectl runs it.
 fn completer(words: &[&str]) -> Run {
     let installed = Installed::new();
     run(Command::new(installed.completer()).args(words).env_clear())
@@ -100,7 +100,7 @@ fn kubectl_completes_names_of_nodes_that_are_not_on_the_line_yet() {
     );
 }
 
-/// A pod on no node.
+/// Creates a pod without a node.
 fn pod(namespace: &str, name: &str, finalizers: &[&str]) {
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -248,7 +248,7 @@ fn release_and_unhold_complete_what_the_caller_holds() {
     );
 }
 
-/// Writes a note of ours on the Lease of `node`, as `fence` does.
+/// Writes an annotation of ours to the Lease of `node`, as `fence` does.
 fn note(node: &str, note: &str) {
     let note = format!("kubectl-maint.dev/{note}");
     let namespace = "kube-node-maintenance";
@@ -319,7 +319,7 @@ fn failures_of_completion_print_nothing() {
     }
 }
 
-/// Without a limit of its own this would never end: requests are without one here.
+/// Requests have no time limit here, so only completion's own limit ends this.
 #[test]
 fn a_server_that_never_answers_is_done_without() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -1,4 +1,5 @@
-//! The head of each module of `connect` names the gap in kube that it closes. A module that closes none is not needed.
+//! The doc comment of each module of `connect` names the gap in kube that it closes. A module that closes none is not
+//! needed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,16 +7,16 @@ use std::path::Path;
 
 use crate::source::files;
 
-/// How the paragraph about the gap begins.
+/// The beginning of the paragraph about the gap.
 const GAP: &str = "Gap in kube: ";
 
-/// How that paragraph begins in a module that is in `connect` for another reason.
+/// The beginning of that paragraph in a module that is in `connect` for another reason.
 const NO_GAP: &str = "No gap in kube: ";
 
 /// The modules that are in `connect` for another reason.
 const WITHOUT_GAP: [&str; 1] = ["webhook"];
 
-/// The paragraph of a module's head that says why kube is not enough; `None` unless there is exactly one.
+/// The paragraph of a module's doc comment that says why kube is not enough. `None` unless there is exactly one.
 fn reason(text: &str) -> Option<String> {
     let head = text.lines().map_while(|line| line.strip_prefix("//!"));
     let head: Vec<&str> = head.map(str::trim).collect();

@@ -1,4 +1,4 @@
-//! The layers of `src/`: imports point downwards only, in the order that CONTRIBUTING.md shows. Files of no package
+//! The layers of `src/`: imports point only downwards, in the order that CONTRIBUTING.md shows. In no package do files
 //! import each other in circles.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::source::{Module, files, identifiers, imports, imports_of, literals, sources};
 
-/// The layers, from the top down. What shares a layer may import each other.
+/// The layers, from the top down. Modules of the same layer may import each other.
 const LAYERS: [&[&str]; 11] = [
     &["main", "app"],
     &["completion"],
@@ -27,7 +27,7 @@ fn layer(module: &str) -> usize {
     found.unwrap_or_else(|| panic!("src/ has {module}, which is in no layer"))
 }
 
-/// Each import of those that `is_wrong`. `most` is how many imports there are at least.
+/// A line for each import for which `is_wrong` returns true. Fails unless there are more than `most` imports.
 fn wrong(most: usize, is_wrong: impl Fn(&Module, &Module) -> bool) -> String {
     let all = imports();
     let all = all
@@ -61,7 +61,7 @@ fn a_folders_files_do_not_import_from_its_own_file() {
     assert!(upwards.is_empty(), "move what is shared down:\n{upwards}");
 }
 
-/// Rules about time are the library's, so that a planted mistake there shows in every message and command.
+/// Rules about time belong to the library. A seeded bug there then shows in every message and command.
 #[test]
 fn margins_and_limits_of_locks_are_only_the_librarys() {
     let mut limits = 0;
@@ -169,7 +169,7 @@ fn one_file_outside_the_folders_of_systems_chooses_code() {
     }
 }
 
-/// The modules that are part of a circle, or lie between two.
+/// The modules in import circles, and those that lead to one. The result is empty if there is no circle.
 fn circles(mut imports: BTreeMap<Module, BTreeSet<Module>>) -> BTreeMap<Module, BTreeSet<Module>> {
     loop {
         let before = imports.len();

@@ -1,4 +1,4 @@
-//! The links between the pages of the documentation: the file and the heading exist.
+//! The links between the pages of the documentation: the file and the heading must exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -26,7 +26,7 @@ fn pages() -> BTreeMap<PathBuf, String> {
     pages
 }
 
-/// The lines of a page outside of its code blocks.
+/// The lines of a page outside its code blocks.
 fn prose(page: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;
     page.lines().filter(move |line| {
@@ -57,7 +57,7 @@ fn anchors(page: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// The targets of the links in a page that are not on other sites.
+/// The targets of the links in a page, except those on other sites.
 fn targets(page: &str) -> Vec<String> {
     let mut targets = Vec::new();
     for line in prose(page) {

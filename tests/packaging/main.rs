@@ -1,5 +1,5 @@
-//! What is shipped beside the binary, as its users meet it: rights and completion. Each test runs on
-//! a real kube-apiserver.
+//! What is shipped with the binary, such as rights and completion, on a real kube-apiserver. Also rules for the source
+//! code and the documentation.
 
 mod completion;
 mod kube_gaps;

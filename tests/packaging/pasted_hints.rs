@@ -1,4 +1,4 @@
-//! Hints pasted into the shells that people use: each word arrives as it was typed, and nothing else runs.
+//! Hints that are pasted into common shells: each word arrives unchanged, and no other command runs.
 
 use std::fs;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! What is changed by hand for a release (CONTRIBUTING.md).
+//! The parts that are changed by hand for a release (CONTRIBUTING.md).
 
 use regex::Regex;
 

@@ -1,5 +1,5 @@
-//! The schema of `-o json` only grows: what a release described stays. `released_schema.json` is the schema of the
-//! last release.
+//! The schema of `-o json` only grows: what a release described stays. `released_schema.json` is the schema of the last
+//! release.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const RELEASED: &str = include_str!("released_schema.json");
 const CURRENT: &str = include_str!("../../docs/schema/v2.json");
 
-/// The description of what a list of values does not name.
+/// The description that marks an open list of values.
 const LATER: &str = "Later releases may add others.";
 
 #[test]
@@ -23,7 +23,7 @@ fn everything_that_the_last_release_described_is_still_there() {
     );
 }
 
-/// What readers of `released` may miss in `current`, or meet there without a warning.
+/// The differences that can break a reader of `released`: missing parts, and values that are new in a closed list.
 fn broken(released: &Value, current: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare("#", released, current, &mut found);
@@ -68,8 +68,8 @@ fn compare(place: &str, released: &Value, current: &Value, found: &mut Vec<Strin
     }
 }
 
-/// Compares lists of values. One that is not open must stay as it is, except that a new kind of object is known by its
-/// name.
+/// Compares lists of values. A list that is not open must not change. New kinds of objects are allowed, because readers
+/// recognize them by name.
 fn compare_choices(place: &str, released: &Value, current: &Value, found: &mut Vec<String>) {
     let [before, now] = [released, current].map(choices);
     let lost = before.difference(&now);
@@ -99,7 +99,7 @@ fn choices(schema: &Value) -> BTreeSet<String> {
     nested.chain(values).collect()
 }
 
-/// A small schema with everything that ours uses.
+/// A small schema with every feature that ours uses.
 fn sample() -> Value {
     json!({
         "anyOf": [{"$ref": "#/$defs/List"}],
@@ -141,7 +141,7 @@ fn sample() -> Value {
     })
 }
 
-/// What is broken if `change` is made in the sample.
+/// The problems that are found if `change` is made in the sample.
 fn broken_by(change: impl FnOnce(&mut Value)) -> Vec<String> {
     let mut current = sample();
     change(&mut current);
@@ -154,12 +154,12 @@ fn remove(schema: &mut Value, place: &str, key: &str) {
     assert!(removed.is_some(), "{place}: {key}");
 }
 
-/// Replaces what is at `place` in the sample.
+/// The problems if the value at `place` in the sample is replaced.
 fn replaced(place: &str, by: Value) -> Vec<String> {
     broken_by(|schema| *schema.pointer_mut(place).expect("a place in the sample") = by)
 }
 
-/// Appends to the list at `place` in the sample.
+/// The problems if a value is appended to the list at `place` in the sample.
 fn appended(place: &str, value: Value) -> Vec<String> {
     broken_by(|schema| {
         let list = schema.pointer_mut(place).and_then(Value::as_array_mut);

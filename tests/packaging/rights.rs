@@ -1,4 +1,4 @@
-//! deploy/rbac.yaml: each of its three kinds of users can do what it says, and nothing else.
+//! deploy/rbac.yaml: each of its kinds of users has the rights that it names, and no others.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ const USERS: &str = "kubectl-maint:users";
 const HOLDERS: &str = "kubectl-maint:holders";
 const ADMINISTRATORS: &str = "kubectl-maint:administrators";
 
-/// What may be done to Leases and Events, and whether the verbs ever do it.
+/// All RBAC verbs for Leases and Events.
 const LEASE_VERBS: [&str; 8] = [
     "get",
     "list",
@@ -55,7 +55,7 @@ fn may(plane: &ControlPlane, group: &str, verb: &str, resource: &str, namespace:
     allowed.expect("an answer")
 }
 
-/// A person of this group.
+/// A user in this group.
 fn person(plane: &ControlPlane, name: &str, group: &str) -> PathBuf {
     plane.user(name, &[group]).expect("a kubeconfig")
 }
@@ -63,13 +63,13 @@ fn person(plane: &ControlPlane, name: &str, group: &str) -> PathBuf {
 #[track_caller]
 fn succeeds(run: Run) -> Run {
     assert_eq!(run.code, 0, "{run:?}");
-    // Users who may not patch nodes hold them without the label.
+    // Users who may not patch Nodes get a warning about the missing held label.
     let is_warning = |line: &str| line.contains("Warning") && !line.contains("held label");
     assert!(!run.stderr.lines().any(is_warning), "{run:?}");
     run
 }
 
-/// The server's refusal is passed on, with the right that is missing.
+/// Asserts the server's refusal, with the right that is missing.
 #[track_caller]
 fn lacks(run: &Run, right: &str) {
     assert_eq!(run.code, 1, "{run:?}");
@@ -168,7 +168,7 @@ fn users_can_run_every_verb_if_the_namespace_exists() {
     does(&uma, &["renew", "used", "--holder", "uma"]);
     does(&uma, &["release", "used", "--holder", "uma"]);
     does(&uma, &["acquire", "used", "--holder", "uma"]);
-    // Breaking a lock is the same right, and leaves an Event.
+    // Taking over a lock needs the same right, and creates an Event.
     let force = ["release", "used", "--holder", "ugo", "--force", "--yes"];
     let broken = maint(&ugo, &force);
     assert_eq!(broken.code, 0, "{broken:?}");
@@ -215,7 +215,7 @@ fn a_viewer_sees_who_waits() {
     }
 }
 
-/// Somebody of the group `waiting` does.
+/// The user who waits is in the group `waiting`.
 fn a_viewer_sees_that_one_waits(waiting: &str) {
     let plane = deployed();
     let _logs = plane.keep_logs_on_panic("waiting");

@@ -2,15 +2,15 @@
 
 use crate::source::{literals, sources};
 
-/// The beginnings of texts that have more than one word, and are no messages.
+/// The beginnings of texts that have more than one word, but are not messages.
 const NO_MESSAGES: [&str; 17] = [
     // A shell command.
     "unset PROMPT_COMMAND; ",
     // A tip of the argument parser.
     "to pass '",
-    // A permission, by the verb and the resource.
+    // A right, by verb and resource.
     "get heartbeats",
-    // Headers of columns, and a cell of typical width.
+    // Column headers, and a cell of typical width.
     "LAST HOLDER",
     "OTHER TOOLS",
     "new kernel, then the drivers",
@@ -30,11 +30,11 @@ const NO_MESSAGES: [&str; 17] = [
     "Later releases may add others.",
 ];
 
-/// The functions whose texts may stay beside them: help is beside its flag, and `context` belongs to errors that
-/// no code distinguishes.
+/// The functions whose texts may stay in place: help belongs to its flag, and `context` is for errors without a code of
+/// their own.
 const EXEMPT: [&str; 4] = ["help", "help_template", "context", "with_context"];
 
-/// The texts of more than one word in the files of these layers, at least `most` texts in all.
+/// The texts of more than one word in the files of these layers. Fails if there are fewer than `most` texts in all.
 fn sentences(layers: &[&str], most: usize) -> String {
     let mut found = Vec::new();
     let mut seen = 0;
@@ -75,7 +75,7 @@ fn only_words_hold_sentences() {
     assert!(found.is_empty(), "{found}");
 }
 
-/// Whether it has two words or more. Placeholders are none.
+/// Whether the text has two words or more, without placeholders.
 fn is_sentence(text: &str) -> bool {
     let mut rest = String::new();
     let mut depth = 0;

@@ -1,4 +1,4 @@
-//! Completion in the shells that there is a script for, by `completion SHELL` and in `completions/`.
+//! Completion in each shell that has a script, from `completion SHELL` and in `completions/`.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::support::{Installed, run};
 
-/// Where `shell` is; `None` if it is missing and a variable says that this is known.
+/// The path of `shell`, or `None` if it is missing and an environment variable allows that.
 pub(crate) fn path(shell: &str) -> Option<PathBuf> {
     let places = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&places).map(|place| place.join(shell));
@@ -24,7 +24,7 @@ pub(crate) fn path(shell: &str) -> Option<PathBuf> {
     found
 }
 
-/// A shell beside the plugin's script for it, in a directory with one other file, `power-off`.
+/// A shell and the plugin's script for it, in a directory with one other file, `power-off`.
 struct Shell {
     name: &'static str,
     installed: Installed,
@@ -61,7 +61,7 @@ impl Shell {
         command
     }
 
-    /// What the plugin answers for the last of `words`, asked as the script asks.
+    /// The answer of the plugin for the last of `words`, requested as the script does it.
     fn is_told(&self, words: &[&str]) -> String {
         let index = (words.len() - 1).to_string();
         let answer = run(self
@@ -75,10 +75,10 @@ impl Shell {
         answer.stdout.trim_end().to_owned()
     }
 
-    /// What a shell of this name prints that runs `asks`, beside the script; `None` if there is none.
+    /// The output of the shell for the commands `asks`, which can use the script. `None` if the shell is not installed.
     fn offers(&self, arguments: &[&str], asks: &str) -> Option<String> {
         let shell = path(self.name)?;
-        // Hidden files are not offered.
+        // A hidden file, because these are not offered as completions.
         let script = self.here.path().join(".script");
         fs::write(script, &self.script).expect("a script");
         let offered = run(self.command(shell).args(arguments).args(["-c", asks]));
@@ -86,11 +86,11 @@ impl Shell {
         Some(offered.stdout.trim_end().to_owned())
     }
 
-    /// What bash's own line editor makes of `lines`, each completed at its end, with the script.
+    /// Each line after bash's own line editor has completed it at its end, with the script.
     fn bash_completes(&self, lines: &[&str]) -> Vec<String> {
         let bash = path("bash").expect("bash is everywhere");
         fs::write(self.here.path().join(".script"), &self.script).expect("a script");
-        // The line is noted and cleared, not run.
+        // Ctrl-T saves and clears the line, and does not run it.
         let note = r#"note() { printf '%s\n' "$READLINE_LINE" >> .completed; READLINE_LINE=; }
 bind -x '"\C-t": note'"#;
         let typed: String = lines.iter().map(|line| format!("{line}\t\x14")).collect();
@@ -111,7 +111,7 @@ bind -x '"\C-t": note'"#;
         completed.lines().map(ToOwned::to_owned).collect()
     }
 
-    /// zsh's own functions for completion take a terminal; these two print instead.
+    /// zsh's own completion functions need a terminal. These two replacements print instead.
     fn zsh_offers(&self, words: &[&str]) -> Option<String> {
         let asks = format!(
             "compdef() {{ completer=$1 completed=$2 }}
@@ -135,13 +135,13 @@ words=({}); CURRENT={}
     }
 }
 
-/// The words as a shell reads them.
+/// The words, quoted for a shell.
 fn quoted(words: &[&str]) -> String {
     let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     words.join(" ")
 }
 
-/// Nodes of a test.
+/// Creates the nodes of a test.
 fn nodes(names: [&str; 2]) {
     let nodes = names.map(NodeSpec::ready);
     shared().create_nodes(&nodes).expect("nodes");
@@ -166,7 +166,7 @@ fn bash_completes_nodes_and_the_files_of_a_command() {
     assert_eq!(completed, expected);
 }
 
-/// For bash a word ends at `=` and `:`.
+/// In bash, a word ends at `=` and `:`.
 #[test]
 fn bash_completes_what_has_an_equals_sign_or_a_colon() {
     nodes(["colon-1", "colon-2"]);
@@ -197,7 +197,7 @@ fn bash_completes_what_has_an_equals_sign_or_a_colon() {
     assert_eq!(completed, lines.map(|(_, completed)| completed));
 }
 
-/// kubectl's own script asks kubectl, which asks the plugin.
+/// kubectl's own script calls kubectl, which calls the plugin.
 #[test]
 fn kubectl_completes_what_has_an_equals_sign_in_bash() {
     let mut bash = Shell::new("bash", "kubectl-maint");
@@ -205,7 +205,7 @@ fn kubectl_completes_what_has_an_equals_sign_in_bash() {
     let program = bash.installed.path().join("kubectl");
     symlink(kubectl.get_program(), program).expect("a link");
     let script = shared().kubectl(&["completion", "bash"]).expect("a script");
-    // In the place of the package bash-completion: words as they were typed.
+    // A replacement for the package bash-completion: it returns the words as they were typed.
     bash.script = format!(
         "_get_comp_words_by_ref() {{
     read -ra words <<<\"${{COMP_LINE:0:COMP_POINT}}\"
@@ -280,7 +280,7 @@ fn fish_completes_nodes_and_the_files_of_a_command() {
     }
 }
 
-/// PowerShell itself is in no distribution's packages: what its script runs, and what that answers.
+/// Distributions have no package for PowerShell. So this tests what its script runs, and the answer to that.
 #[test]
 fn the_script_of_powershell_asks_what_the_plugin_answers() {
     nodes(["powered-1", "powered-2"]);
@@ -303,7 +303,7 @@ fn the_script_of_powershell_asks_what_the_plugin_answers() {
     );
 }
 
-/// Each shell reads the scripts for it that are shipped, of both programs.
+/// Each shell can parse the shipped scripts for it, of both programs.
 #[test]
 fn shipped_scripts_can_be_read() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("completions");

@@ -1,4 +1,4 @@
-//! What a test reads in the files of a `src/`: the modules that they name, and their texts. Tests in them are left out.
+//! Reads the source files of a package: the modules that each file names, and its texts. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -43,7 +43,7 @@ pub(crate) fn files(directory: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The module that a file below `src/` holds.
+/// The module of a file below `src/`.
 pub(crate) fn module(file: &Path) -> Module {
     let path = file.with_extension("");
     let names = path
@@ -56,12 +56,12 @@ pub(crate) fn module(file: &Path) -> Module {
     names
 }
 
-/// The modules that each file names, by its own. A module that has no file counts as the one around it.
+/// The modules that each module names. A module without its own file counts as its parent.
 pub(crate) fn imports() -> BTreeMap<Module, BTreeSet<Module>> {
     imports_of(Path::new("."))
 }
 
-/// The same for the files of `package`.
+/// The imports of the modules of `package`, as in [`imports`].
 pub(crate) fn imports_of(package: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
     let sources = sources_of(package);
     let modules = sources.keys().map(|file| module(file)).collect();
@@ -73,8 +73,8 @@ pub(crate) fn imports_of(package: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
     imports.collect()
 }
 
-/// Those of `modules` that the file of `from` names, in `use` and elsewhere. What it only hands on of its own parts,
-/// with `pub use`, is left out.
+/// The modules in `modules` that the file of `from` names, in `use` and elsewhere. Its own parts that it only
+/// re-exports with `pub use` are left out.
 pub(crate) fn imported(
     from: &Module,
     tokens: TokenStream,
@@ -111,8 +111,8 @@ pub(crate) fn imported(
     found.filter(|to| to != from).collect()
 }
 
-/// The string literals that are not in attributes or comments, each after the function that it is an argument
-/// of, if it is one.
+/// The string literals that are not in attributes or comments. Each comes with the function that it is an argument of,
+/// or with an empty name.
 pub(crate) fn literals(tokens: TokenStream) -> Vec<(String, String)> {
     let mut reader = Reader::default();
     reader.read(tokens, "");
@@ -134,15 +134,15 @@ pub(crate) fn identifiers(tokens: TokenStream) -> BTreeSet<String> {
 
 #[derive(Default)]
 struct Reader {
-    /// The modules below that of the file.
+    /// The child modules of the file.
     parts: BTreeSet<String>,
-    /// Those that begin with `crate`, `self`, `super`, or one of `parts`.
+    /// The paths that begin with `crate`, `self`, `super`, or one of `parts`.
     paths: Vec<Vec<String>>,
     literals: Vec<(String, String)>,
 }
 
 impl Reader {
-    /// Reads `tokens`, the arguments of `callee` if there is one.
+    /// Reads `tokens`. If they are arguments, `callee` is the function that is called.
     fn read(&mut self, tokens: TokenStream, callee: &str) {
         let mut tokens = tokens.into_iter().peekable();
         let mut name = String::new();
@@ -156,7 +156,7 @@ impl Reader {
                         skip_item(&mut tokens);
                     }
                 }
-                // As in `format!(…)`, whose text is its caller's.
+                // The text of a macro such as `format!(…)` is an argument of the function around it.
                 TokenTree::Punct(punct) if punct.as_char() == '!' => callee.clone_into(&mut name),
                 TokenTree::Punct(punct) => is_below_another = punct.as_char() == ':',
                 TokenTree::Literal(literal) => {
@@ -168,7 +168,7 @@ impl Reader {
                 TokenTree::Ident(ident) => {
                     name = ident.to_string();
                     if name == "pub" {
-                        // The place in `pub(in crate::words)` is no import.
+                        // The path in `pub(in crate::words)` is no import.
                         tokens.next_if(|next| matches!(next, TokenTree::Group(_)));
                     } else if name == "use" && last == "pub" {
                         self.hand_on(&mut tokens);
@@ -189,7 +189,7 @@ impl Reader {
         }
     }
 
-    /// Reads a `pub use`: only what it hands on of other modules is an import.
+    /// Reads a `pub use`: only re-exports of other modules are imports.
     fn hand_on(&mut self, tokens: &mut Peekable<IntoIter>) {
         let used = tokens.take_while(
             |token| !matches!(token, TokenTree::Punct(punct) if punct.as_char() == ';'),
@@ -218,7 +218,7 @@ impl Reader {
                             path.push(name.to_string());
                             self.path(path, &mut inner);
                         }
-                        // Past another name, as in `a as b`.
+                        // Skips another name, as in `a as b`.
                         while inner.peek().is_some() && !next_is(&mut inner, ',') {
                             inner.next();
                         }
@@ -226,7 +226,7 @@ impl Reader {
                     }
                     return;
                 }
-                // As in `super::*`, which is an import of the module itself.
+                // In `super::*`, the module itself is imported.
                 Some(TokenTree::Punct(all)) if all.as_char() == '*' => {
                     self.paths.push(path);
                     return;
@@ -240,7 +240,7 @@ impl Reader {
     }
 }
 
-/// What is between the quotes of a string literal.
+/// The text between the quotes of a string literal.
 fn string(literal: &str) -> Option<&str> {
     let (before, text) = literal.split_once('"')?;
     let (text, _) = text.rsplit_once('"')?;
@@ -251,7 +251,7 @@ fn next_is(tokens: &mut Peekable<IntoIter>, punct: char) -> bool {
     matches!(tokens.peek(), Some(TokenTree::Punct(next)) if next.as_char() == punct)
 }
 
-/// The attribute after its `#`.
+/// Reads the attribute after its `#`.
 fn attribute(tokens: &mut Peekable<IntoIter>) -> Option<Group> {
     if next_is(tokens, '!') {
         tokens.next();

@@ -1,4 +1,4 @@
-//! The plugin and kubectl, run in an environment of nothing.
+//! Runs of the plugin and kubectl in an empty environment.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 pub(crate) const PLUGIN: &str = env!("CARGO_BIN_EXE_kubectl-maint");
 
-/// What one run left behind.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) stdout: String,
@@ -30,7 +30,7 @@ pub(crate) fn run(command: &mut Command) -> Run {
     }
 }
 
-/// The plugin as a person uses it who has this kubeconfig.
+/// Runs the plugin with this kubeconfig.
 pub(crate) fn maint(kubeconfig: &Path, arguments: &[&str]) -> Run {
     run(Command::new(PLUGIN)
         .args(arguments)
@@ -38,7 +38,7 @@ pub(crate) fn maint(kubeconfig: &Path, arguments: &[&str]) -> Run {
         .env("KUBECONFIG", kubeconfig))
 }
 
-/// A directory with the plugin under both of its names, as PATH would have it.
+/// A directory for PATH that contains the plugin under both of its names.
 pub(crate) struct Installed {
     directory: TempDir,
     plugin: String,
@@ -49,7 +49,7 @@ impl Installed {
         Self::named("kubectl-maint")
     }
 
-    /// As `kubectl-NAME`.
+    /// The plugin under the name `kubectl-NAME`.
     pub(crate) fn named(plugin: &str) -> Self {
         let installed = Self {
             directory: tempfile::tempdir().expect("a directory"),

@@ -1,4 +1,4 @@
-//! The messages in docs/troubleshooting.md are those that tests expect of the plugin.
+//! Every message in docs/troubleshooting.md is one that a test of the plugin expects.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,8 @@ use regex::Regex;
 
 use crate::source::files;
 
-/// What differs between an example and a test: times, lengths of time, holders, reasons and nodes.
+/// Details that differ between an example and a test: times, lengths of time, holders, reasons and
+/// nodes.
 const DETAILS: [(&str, &str); 8] = [
     (r#"\\""#, "\""),
     (r"\[time\]|\d\d:\d\d:\d\d UTC", ""),
@@ -54,7 +55,7 @@ fn every_message_is_one_that_a_test_expects() {
     assert!(messages.len() > 15, "only {} messages", messages.len());
     let unknown = messages.into_iter().filter(|message| {
         let message = without_details(message);
-        // What the page leaves out may be anything.
+        // The page may leave out any part of a message.
         let is_expected = |part: &str| expected.iter().any(|test| test.contains(part));
         !message.split('…').all(is_expected)
     });

@@ -1,4 +1,4 @@
-//! The walk of a command in CONTRIBUTING.md, from `main` to its request: each function calls the next.
+//! The path of a command in CONTRIBUTING.md, from `main` to its request: each function calls the next.
 
 use std::fs;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 /// The line above the list.
 const TITLE: &str = "How `kubectl maint acquire worker-1` gets to its request:";
 
-/// The most functions that a reader should have to pass.
+/// The largest number of functions that a reader should have to follow.
 const LONGEST: usize = 11;
 
-/// File and function of each step.
+/// The file and function of each step.
 fn steps(page: &str) -> Vec<(String, String)> {
     let (_, list) = page.split_once(TITLE).expect("the walk");
     let lines = list.lines().skip_while(|line| line.is_empty());
