@@ -1,4 +1,4 @@
-//! The commands that the README and docs/tasks.md show, on a cluster as `cargo xtask try --shell` has it.
+//! The commands in the README and docs/tasks.md, on a cluster like that of `cargo xtask try --shell`.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -20,7 +20,7 @@ struct Line {
     comment: &'static str,
 }
 
-/// All of them, in their order.
+/// All lines, in their order.
 fn lines() -> Vec<Line> {
     let (_, rest) = README.split_once("\n## Quick start\n").expect("a section");
     let (quick_start, _) = rest.split_once("\n## ").expect("its end");
@@ -38,8 +38,8 @@ fn lines() -> Vec<Line> {
     lines.collect()
 }
 
-/// A run to its end, and the exit code that a shell would see: one that would not end by itself is
-/// interrupted once it has said something.
+/// The output of a run, and its exit code as a shell shows it. A command that would not end is interrupted after its
+/// first line.
 fn ends(mut child: Child, interrupt: bool) -> (String, Option<i32>) {
     let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
     let mut said = String::new();
@@ -84,7 +84,7 @@ fn they_all_work_in_their_order() {
     ]
     .join(":");
 
-    // Nobody is there to be asked, nor a machine or a chat to be reached.
+    // Lines that need another machine or a chat are left out. Lines that ask for a confirmation get `--yes`.
     let lines: Vec<Line> = lines();
     let elsewhere = ["ssh ", "KUBECTL_MAINT_WEBHOOK="];
     let here = lines
@@ -95,7 +95,7 @@ fn they_all_work_in_their_order() {
         let asks = comment.contains("asks you to confirm");
         let yes = if asks { "--yes" } else { "" };
         let goes_on = command.contains("status -w");
-        // It may have no rows to print, but always says how many nodes it left out.
+        // `status -w` may print no rows, but always prints on stderr how many nodes it left out.
         let all = if goes_on { "2>&1" } else { "" };
         let child = Command::new("/bin/sh")
             .args(["-c", &format!("exec {command} {yes} {all}")])

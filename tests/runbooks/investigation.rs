@@ -1,4 +1,4 @@
-//! `investigate.sh`, with somebody there, and `collect.sh`, with nobody.
+//! `investigate.sh`, which is interactive, and `collect.sh`, which is not.
 
 use insta::assert_snapshot;
 use rexpect::reader::Options;
@@ -114,7 +114,7 @@ fn a_node_with_evidence_missing_stays_on_hold() {
     assert!(run.stderr.contains("stays on hold"), "{run:?}");
     assert_eq!(machine.status(), "OnHold Ready");
 
-    // Also where the script itself is killed.
+    // The hold also stays if the script itself is killed.
     let (running, ssh) = collect(&machine).stops_at("ssh sudo journalctl");
     kill(running.pid());
     kill(ssh.program);

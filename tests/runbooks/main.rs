@@ -1,6 +1,6 @@
-//! The runbooks of `docs/runbooks`, as an operator runs them: with kubectl, on a real kube-apiserver,
-//! and with stand-ins for the programs that reach a machine. Each runs to its end, and has a step
-//! killed half-way. And what the README, docs/tasks.md and docs/scripts.md show.
+//! The runbooks of `docs/runbooks`, as an operator runs them: with kubectl, on a real kube-apiserver, and with
+//! stand-ins for the programs that connect to a machine. Each one runs to its end, and once with a step that is killed.
+//! Also the commands in the README, docs/tasks.md and docs/scripts.md.
 
 mod commands;
 #[path = "../support/inherited.rs"]

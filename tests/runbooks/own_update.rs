@@ -12,12 +12,12 @@ fn own_update(machine: &TestMachine) -> Runbook {
         .env("BOOT_ID", &text("boot-id"))
 }
 
-/// As the service is started at boot.
+/// The service, as it is started at boot.
 fn resume(machine: &TestMachine) -> Runbook {
     own_update(machine).arg("resume")
 }
 
-/// Whether it remembers that there is something to finish.
+/// Whether it has saved that an update must be finished.
 fn remembers(machine: &TestMachine) -> bool {
     let mut files = std::fs::read_dir(machine.path("state")).expect("a directory");
     files.next().is_some()
@@ -45,7 +45,7 @@ fn the_lock_is_kept_over_the_reboot() {
     kubectl maint release NODE --lock-id ID
     ");
 
-    // At every later boot there is nothing to do.
+    // At every later boot, there is nothing to do.
     machine.forget_steps();
     resume(&machine).succeeds();
     assert_eq!(machine.steps(), "");

@@ -1,4 +1,4 @@
-//! `reboot.sh`: drain, reboot, wait until the node is back, uncordon, all of it under the lock.
+//! `reboot.sh`: it drains and reboots the node, waits until the node is back, and uncordons it, all under the lock.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -8,11 +8,10 @@ use serde_json::json;
 
 use crate::test_machine::{Running, TestMachine, kill};
 
-/// What is left of a node that is back.
+/// The status of a node that is back in service.
 const BACK: &str = "Free Ready";
 
-/// A pod on the node that something looks after, and that is gone as soon as it is evicted: there is
-/// no kubelet to end it.
+/// Creates a pod with an owner on the node. Without a kubelet, the pod is gone as soon as it is evicted.
 fn pod(machine: &TestMachine) {
     let node = &machine.node;
     let owner = machine.kubectl(&[
@@ -49,7 +48,7 @@ fn pod(machine: &TestMachine) {
     assert!(create.wait().expect("it ends").success());
 }
 
-/// Sees the node through its reboot, and the run to its end.
+/// Reports the node as Ready after its reboot, and waits for the end of the run.
 #[track_caller]
 fn comes_back(machine: &TestMachine, mut running: Running) {
     running.hears("rebooted");
@@ -138,7 +137,7 @@ fn a_boot_id_that_was_not_learnt_is_no_other_boot() {
     kill(drain.program);
     assert_eq!(running.ends().code, Some(137));
 
-    // What the first run has cordoned and marked.
+    // The cordon that the first run would have set.
     machine.kubectl(&["cordon", &machine.node]);
     let unknown = "kubectl -o jsonpath={.status.nodeInfo.bootID}";
     let next = machine.runbook("reboot.sh").env("FAIL_ONCE_AT", unknown);

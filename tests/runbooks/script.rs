@@ -1,4 +1,4 @@
-//! The script that docs/scripts.md shows.
+//! The script in docs/scripts.md.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use crate::test_machine::TestMachine;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/scripts.md");
 
-/// The script, as somebody copies it.
+/// Copies the script from the page to a file.
 fn script(machine: &TestMachine) -> PathBuf {
     let page = fs::read_to_string(PAGE).expect("text");
     let begin = "```sh\n#!/usr/bin/env bash\n";

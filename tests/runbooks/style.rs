@@ -1,4 +1,4 @@
-//! What every runbook keeps to.
+//! The rules for every runbook.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! A node, and a machine from which runbooks are run.
+//! A node, and a machine on which runbooks run.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::symlink;
@@ -18,20 +18,20 @@ pub(crate) const RUNBOOKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/run
 const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/runbooks/stand-in.sh");
 const PLAYED: [&str; 5] = ["kubectl", "ssh", "systemctl", "apt-get", "logger"];
 
-/// A node of a test's own, in its first boot, and a directory for everything else.
+/// The node of a test, in its first boot, and a directory for all other files.
 pub(crate) struct TestMachine {
     plane: &'static ControlPlane,
     pub(crate) node: String,
     directory: TempDir,
 }
 
-/// A run of a runbook, to be started.
+/// A run of a runbook that has not started.
 pub(crate) struct Runbook {
     command: Command,
     stdin: String,
 }
 
-/// One at work.
+/// A run in progress.
 pub(crate) struct Running {
     child: Child,
     stderr: BufReader<ChildStderr>,
@@ -39,7 +39,7 @@ pub(crate) struct Running {
     stopped: Option<Stopped>,
 }
 
-/// A step that will not go on.
+/// A step that was stopped and does not continue.
 #[derive(Clone, Copy)]
 pub(crate) struct Stopped {
     /// The program that the runbook called.
@@ -48,7 +48,7 @@ pub(crate) struct Stopped {
     pub(crate) caller: Pid,
 }
 
-/// What a run left behind.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) stdout: String,
@@ -92,17 +92,17 @@ impl TestMachine {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// A runbook about the node, in an environment of nothing that it does not need.
+    /// A runbook for the node, in an environment with only the variables that it needs.
     pub(crate) fn runbook(&self, name: &str) -> Runbook {
         self.script(name).arg(&self.node)
     }
 
-    /// One that asks for no node: it is its own machine's.
+    /// A runbook without a node as argument, because it works on its own machine.
     pub(crate) fn script(&self, name: &str) -> Runbook {
         self.program(&Path::new(RUNBOOKS).join(name))
     }
 
-    /// Any other program, as a runbook is run.
+    /// Any other program, run like a runbook.
     pub(crate) fn program(&self, program: &Path) -> Runbook {
         let kubectl = Binary::Kubectl.locate().expect("kubectl was built");
         let mut command = Command::new(program);
@@ -125,18 +125,18 @@ impl TestMachine {
         }
     }
 
-    /// Runs kubectl as the administrator, besides the runbook.
+    /// Runs kubectl as the administrator, independently of the runbook.
     #[track_caller]
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
         self.plane.kubectl(arguments).expect("kubectl succeeds")
     }
 
-    /// kubectl as the administrator, besides the runbook.
+    /// kubectl as the administrator, independently of the runbook.
     pub(crate) fn kubectl_command(&self) -> Command {
         self.plane.kubectl_command().expect("kubectl was built")
     }
 
-    /// Runs the plugin as `holder`, besides the runbook.
+    /// Runs the plugin as `holder`, independently of the runbook.
     pub(crate) fn maint(&self, holder: &str, arguments: &[&str]) -> Run {
         let output = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"))
             .env_clear()
@@ -153,7 +153,7 @@ impl TestMachine {
         }
     }
 
-    /// The lock's state and the node's, as `status` says them.
+    /// The state of the lock and the node, as in `status`.
     #[track_caller]
     pub(crate) fn status(&self) -> String {
         let run = self.maint("anybody", &["status", &self.node, "--no-headers"]);
@@ -162,13 +162,13 @@ impl TestMachine {
         let cells: Vec<&str> = row.split("   ").map(str::trim).collect();
         let cells: Vec<&str> = cells.into_iter().filter(|cell| !cell.is_empty()).collect();
         match cells[..] {
-            // How long ago the kubelet was heard is no part of the story.
+            // Whether the kubelet reports is left out.
             [_, state, .., node] => format!("{state} {}", node.replace(" (reporting)", "")),
             _ => panic!("{row}"),
         }
     }
 
-    /// What was done so far, a step a line: kubectl's questions left out, and names made equal.
+    /// The steps so far, one per line, with placeholders for names. Reads with kubectl are left out.
     pub(crate) fn steps(&self) -> String {
         let directory = self.directory.path().to_string_lossy().into_owned();
         self.read("steps")
@@ -189,7 +189,7 @@ impl TestMachine {
             .join("\n")
     }
 
-    /// Whether `step`, a program and some of its words, was done.
+    /// Whether `step`, a program and some of its arguments, was run.
     pub(crate) fn did(&self, step: &str) -> bool {
         let (program, words) = step.split_once(' ').expect("a program and words");
         let steps = self.steps();
@@ -197,19 +197,19 @@ impl TestMachine {
         steps.any(|step| format!("{step} ").contains(&format!(" {words} ")))
     }
 
-    /// Forgets what was done so far.
+    /// Deletes the record of the steps so far.
     pub(crate) fn forget_steps(&self) {
         std::fs::remove_file(self.path("steps")).expect("something was done");
     }
 
-    /// The kubelet reports that all is well again.
+    /// The kubelet reports the node as Ready again.
     pub(crate) fn becomes_ready(&self) {
         self.patch_status(
             r#"{"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}}"#,
         );
     }
 
-    /// Makes the node's lease end an hour and a half ago.
+    /// Makes the node's lock expire an hour and a half ago.
     pub(crate) fn lease_runs_out(&self) {
         let then = chrono::Utc::now() - chrono::TimeDelta::minutes(150);
         let then = then.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
@@ -247,7 +247,7 @@ impl Runbook {
         self
     }
 
-    /// The command as it would be run, for tests that give it a terminal.
+    /// The command that would be run, for tests that give it a terminal.
     pub(crate) fn command(self) -> Command {
         self.command
     }
@@ -272,7 +272,7 @@ impl Runbook {
             .spawn()
             .expect("the runbook can be run");
         let mut stdin = child.stdin.take().expect("a pipe");
-        // A runbook need not read it.
+        // A runbook may end without reading this.
         let _ = stdin.write_all(self.stdin.as_bytes());
         let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
         Running {
@@ -283,8 +283,7 @@ impl Runbook {
         }
     }
 
-    /// Starts it, and returns when `step`, a program and some of its words, was begun and will not go
-    /// on.
+    /// Starts it, and waits until `step`, a program and some of its arguments, has begun. That program stops there.
     pub(crate) fn stops_at(self, step: &str) -> (Running, Stopped) {
         let mut running = self.env("STOP_AT", step).start();
         let ids = running.hears("stopped: ");
@@ -313,12 +312,12 @@ impl Running {
         }
     }
 
-    /// The first process: the runbook's shell, or what it has become.
+    /// The first process: the shell of the runbook, or the program that replaced it.
     pub(crate) fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 
-    /// Waits until all of its processes have ended: nobody has its stderr any more.
+    /// Waits until all of its processes have ended, which is when stderr is closed.
     pub(crate) fn ends(mut self) -> Run {
         self.stderr.read_to_string(&mut self.heard).expect("text");
         let mut stdout = String::new();
@@ -334,7 +333,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// A test that fails leaves nothing behind.
+    /// Kills the stopped program, to leave no process behind if the test fails.
     fn drop(&mut self) {
         if let Some(stopped) = self.stopped {
             kill(stopped.program);
@@ -342,7 +341,7 @@ impl Drop for Running {
     }
 }
 
-/// As `kill -9` does.
+/// Kills a process, as `kill -9` does.
 pub(crate) fn kill(process: Pid) {
     // It may have ended by itself.
     let _ = kill_process(process, Signal::KILL);

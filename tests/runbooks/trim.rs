@@ -1,4 +1,4 @@
-//! `trim.sh`: a release in a trap, on a lease that is already free.
+//! `trim.sh`: a release in a trap, for a lock that is already free.
 
 use insta::assert_snapshot;
 
@@ -35,7 +35,7 @@ fn the_trap_releases_the_node_if_a_step_was_killed() {
 fn the_trap_leaves_alone_who_took_the_node_meanwhile() {
     let machine = TestMachine::new("trim-taken");
     let (running, logger) = machine.runbook("trim.sh").stops_at("logger --tag");
-    // Under the same name, which only the lock id tells apart.
+    // The holder has the same identity, so only the lock id differs.
     let who = format!("alice@{}", gethostname::gethostname().to_string_lossy());
     let acquired = machine.maint(&who, &["acquire", &machine.node]);
     assert_eq!(acquired.code, Some(0), "it is free already: {acquired:?}");
