@@ -43,7 +43,6 @@ static KINDS: LazyLock<(Schemas, HashMap<String, SchemaIndex>)> = LazyLock::new(
 /// Checks what `kubectl maint WORDS…` printed, if the format is JSON or YAML.
 ///
 /// # Panics
-///
 /// If the output does not match the schema.
 #[track_caller]
 pub(crate) fn check(words: &[String], stdout: &str) {
@@ -67,7 +66,6 @@ pub(crate) fn check(words: &[String], stdout: &str) {
 /// Checks one object.
 ///
 /// # Panics
-///
 /// If the object does not match the schema.
 #[track_caller]
 pub(crate) fn check_value(value: &Value) {

@@ -1,4 +1,4 @@
-//! A small blocking client for the control plane's own needs: objects go in and come out as JSON.
+//! A small blocking client for this crate. Objects are JSON, in requests and answers.
 
 use std::future::Future;
 use std::sync::mpsc;
@@ -15,13 +15,13 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::authority::{Authority, Identity};
 
-/// No request of ours takes longer on a server that is alive.
+/// The time limit of a request. A server that is alive answers much sooner.
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 
-/// What one answer may be, besides a transport error: the object, or the server's refusal.
+/// The object, or an error: the server's refusal, or a failed connection.
 pub(crate) type Answer = Result<Value, kube::Error>;
 
-/// The threads that do the talking: apart from any runtime of the caller's, so that blocking on
+/// The threads that send requests. They are independent of the caller's runtime, so blocking on
 /// them is always allowed.
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -58,7 +58,7 @@ impl Drop for Worker {
     }
 }
 
-/// A client for one server.
+/// A client of one server.
 #[derive(Clone)]
 pub(crate) struct Api {
     worker: Handle,
@@ -66,8 +66,8 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// A client that trusts `authority` only, so that what answers is a server of ours, and shows
-    /// `identity`.
+    /// A client that authenticates as `identity`. It trusts only `authority`, so only a server of
+    /// this control plane can answer.
     pub(crate) fn secure(
         worker: &Worker,
         url: &str,
@@ -81,7 +81,7 @@ impl Api {
         Self::new(worker, config)
     }
 
-    /// A client for a server that speaks plain HTTP.
+    /// A client of a server without TLS.
     pub(crate) fn plain(worker: &Worker, url: &str) -> Result<Self> {
         Self::new(worker, Config::new(url.parse()?))
     }
@@ -101,7 +101,7 @@ impl Api {
         self.one(request("GET", path, None))
     }
 
-    /// A GET whose answer isn't JSON.
+    /// A GET request whose answer is not JSON.
     pub(crate) fn get_text(&self, path: &str) -> Result<String> {
         let client = self.client.clone();
         let request = request("GET", path, None);
@@ -116,12 +116,12 @@ impl Api {
         self.one(request("POST", path, Some(body)))
     }
 
-    /// Sends a merge patch.
+    /// Sends a JSON merge patch.
     pub(crate) fn patch(&self, path: &str, body: &Value) -> Answer {
         self.one(request("PATCH", path, Some(body)))
     }
 
-    /// `options` are a DeleteOptions.
+    /// Deletes an object. `options` is a DeleteOptions object.
     pub(crate) fn delete(&self, path: &str, options: &Value) -> Answer {
         self.one(request("DELETE", path, Some(options)))
     }
@@ -130,7 +130,7 @@ impl Api {
         self.block_on(send(self.client.clone(), request))
     }
 
-    /// Sends all requests, `parallel` of them at a time, and ends with the first that fails.
+    /// Sends all requests, `parallel` of them at a time, and stops at the first failure.
     pub(crate) fn all(&self, requests: Vec<Request<Vec<u8>>>, parallel: usize) -> Result<()> {
         let client = self.client.clone();
         self.block_on(async move {
@@ -160,7 +160,7 @@ impl Api {
     }
 }
 
-/// One request as the server wants it; a patch is a merge patch.
+/// Builds a request for the API server. A PATCH is a JSON merge patch.
 pub(crate) fn request(method: &str, path: &str, body: Option<&Value>) -> Request<Vec<u8>> {
     let content_type = if method == "PATCH" {
         "application/merge-patch+json"

@@ -7,13 +7,13 @@ use std::sync::LazyLock;
 use anyhow::{Result, bail};
 use sha2::{Digest, Sha256};
 
-/// The Kubernetes release that the cache holds.
+/// The Kubernetes release in the cache.
 pub const KUBERNETES_VERSION: &str = "v1.36.3";
 
 /// The oldest Kubernetes release on which the policies are tested: `install` refuses an older one.
 pub const OLDEST_KUBERNETES_VERSION: &str = "v1.30.14";
 
-/// Everything that decides what the Go builds produce.
+/// The files that determine the result of the Go builds.
 const PINS: [&str; 4] = [
     include_str!("../etcd/go.mod"),
     include_str!("../etcd/go.sum"),
@@ -21,10 +21,10 @@ const PINS: [&str; 4] = [
     include_str!("../kubernetes/go.sum"),
 ];
 
-/// The source of [`Binary::Candidate`] and [`Binary::OlderCandidate`].
+/// The source code of [`Binary::Candidate`] and [`Binary::OlderCandidate`].
 const CANDIDATE: &str = include_str!("../kubernetes/candidate/main.go");
 
-/// What a Go module of ours pins. It decides what its programs are.
+/// The files that pin the dependencies of one of our Go modules, and so determine its programs.
 macro_rules! pins {
     ($module:literal) => {
         [
@@ -34,26 +34,26 @@ macro_rules! pins {
     };
 }
 
-/// What [`Binary::OlderCandidate`] is, beside its source.
+/// The pins of [`Binary::OlderCandidate`].
 const OLDER_CLIENT_GO: [&str; 2] = pins!("older-client-go");
 
 const OLDEST_KUBERNETES: [&str; 2] = pins!("oldest-kubernetes");
 
-/// One of the programs that make up a control plane, and the client that speaks to it.
+/// A program of a control plane, its client, or another program for tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binary {
-    /// The store.
+    /// etcd, the store.
     Etcd,
     /// The API server.
     KubeApiserver,
-    /// The controllers: without them nothing is garbage collected, and no node becomes unreachable.
+    /// The controllers. Without them, no garbage is collected, and no node becomes unreachable.
     KubeControllerManager,
-    /// The client.
+    /// The command-line client.
     Kubectl,
     /// A candidate of client-go's leader election: a program of ours, for tests.
     Candidate,
-    /// The same with client-go v0.26, the last one in which a candidate takes over after its own lease
-    /// duration, whatever the leader's record says.
+    /// The same program with client-go v0.26. That is the last version in which a candidate takes over after its own
+    /// lease duration, whatever the leader's record says.
     OlderCandidate,
     /// The API server of [`OLDEST_KUBERNETES_VERSION`].
     OldestKubeApiserver,
@@ -61,9 +61,9 @@ pub enum Binary {
     OldestKubeControllerManager,
     /// The operator of medik8s that remediates nodes that are not ready.
     NodeHealthCheck,
-    /// The operator of Flatcar that says which node may reboot.
+    /// The operator of Flatcar that decides which node may reboot.
     FlatcarUpdateOperator,
-    /// Karpenter, with nodes that exist in the API only.
+    /// Karpenter, with nodes that exist only in the API.
     Karpenter,
     /// The descheduler.
     Descheduler,
@@ -72,7 +72,7 @@ pub enum Binary {
 }
 
 impl Binary {
-    /// Every binary that a control plane takes, in the order in which it starts them, and its client.
+    /// The binaries that a control plane needs, in the order in which it starts them, and its client.
     pub const CONTROL_PLANE: [Self; 4] = [
         Self::Etcd,
         Self::KubeApiserver,
@@ -80,11 +80,11 @@ impl Binary {
         Self::Kubectl,
     ];
 
-    /// What a control plane of the oldest supported release has in place of the newest.
+    /// The binaries of the oldest supported release that replace those of the newest one.
     pub const OLDEST_KUBERNETES: [Self; 2] =
         [Self::OldestKubeApiserver, Self::OldestKubeControllerManager];
 
-    /// Other projects' programs that disrupt nodes.
+    /// Programs of other projects that disrupt nodes.
     pub const TOOLS: [Self; 5] = [
         Self::NodeHealthCheck,
         Self::FlatcarUpdateOperator,
@@ -93,7 +93,7 @@ impl Binary {
         Self::ClusterApi,
     ];
 
-    /// A control plane, and what tests take beside it.
+    /// The binaries of a control plane, and those that tests also need.
     pub const ALL: [Self; 6] = [
         Self::Etcd,
         Self::KubeApiserver,
@@ -103,7 +103,7 @@ impl Binary {
         Self::OlderCandidate,
     ];
 
-    /// The file name.
+    /// The file name of the binary.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -123,7 +123,7 @@ impl Binary {
         }
     }
 
-    /// The environment variable that names the file.
+    /// The environment variable with the path of the binary.
     #[must_use]
     pub const fn variable(self) -> &'static str {
         match self {
@@ -143,7 +143,8 @@ impl Binary {
         }
     }
 
-    /// Where `cargo xtask control-plane` puts it. What the cache is not named after is in the name of the file.
+    /// The path to which `cargo xtask control-plane` writes the binary. A pin that is not part of the cache's name is
+    /// part of the file name.
     #[must_use]
     pub fn cached(self) -> PathBuf {
         let [client_go, client_go_sums] = OLDER_CLIENT_GO;
@@ -167,11 +168,11 @@ impl Binary {
         cache_dir().join(name)
     }
 
-    /// Finds the binary: `TEST_ASSET_…` names the file, `KUBEBUILDER_ASSETS` a directory that may
-    /// hold it, and [`cache_dir`] is where `cargo xtask control-plane` puts it.
+    /// Finds the binary. `TEST_ASSET_…` is the path of the file, and `KUBEBUILDER_ASSETS` a directory that may contain
+    /// it. Otherwise, the binary is in [`cache_dir`].
     ///
     /// # Errors
-    /// If the variable names no file, or the binary is nowhere.
+    /// If the variable names no file, or the binary is not found.
     pub fn locate(self) -> Result<PathBuf> {
         if let Some(named) = non_empty(self.variable()) {
             if named.is_file() {
@@ -202,16 +203,16 @@ impl Binary {
     }
 }
 
-/// The paths of all binaries.
+/// The paths of all binaries of a control plane.
 #[derive(Debug, Clone)]
 pub struct Assets {
-    /// The store.
+    /// etcd, the store.
     pub etcd: PathBuf,
     /// The API server.
     pub kube_apiserver: PathBuf,
     /// The controllers.
     pub kube_controller_manager: PathBuf,
-    /// The client.
+    /// The command-line client.
     pub kubectl: PathBuf,
 }
 
@@ -219,7 +220,7 @@ impl Assets {
     /// Finds every binary, each as [`Binary::locate`] does.
     ///
     /// # Errors
-    /// If one is nowhere: the message says how to build it.
+    /// If one is not found. The message says how to build it.
     pub fn locate() -> Result<Self> {
         Ok(Self {
             etcd: Binary::Etcd.locate()?,
@@ -230,10 +231,9 @@ impl Assets {
     }
 }
 
-/// Where `cargo xtask control-plane` keeps what it built: `kubectl-maint/control-plane/<key>` in
-/// the user's cache directory, or in `target` where there is no home. The key changes with the
-/// pinned modules and the machine's kind, so that several checkouts share one build and none runs
-/// another's.
+/// The directory to which `cargo xtask control-plane` writes the binaries: `kubectl-maint/control-plane/<key>` in the
+/// user's cache directory, or in `target` if there is no home directory. The key depends on the pinned modules and the
+/// platform, so only checkouts with the same pins share a build.
 #[must_use]
 pub fn cache_dir() -> PathBuf {
     static KEY: LazyLock<String> = LazyLock::new(|| {
@@ -250,7 +250,7 @@ pub fn cache_dir() -> PathBuf {
     base.join("control-plane").join(KEY.as_str())
 }
 
-/// Twelve digits that change with these texts.
+/// A digest of these texts, with twelve digits.
 fn short_digest(texts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for text in texts {
@@ -261,8 +261,7 @@ fn short_digest(texts: &[&str]) -> String {
     digits.map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The workspace's build directory: `CARGO_TARGET_DIR`, or `target` beside the workspace's
-/// manifest.
+/// The build directory of the workspace: `CARGO_TARGET_DIR`, or `target` in the root of the workspace.
 #[must_use]
 pub fn target_dir() -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -1,4 +1,4 @@
-//! Certificates: who may speak to the control plane, and how it shows who it is.
+//! Certificates of the control plane and its clients.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
@@ -22,18 +22,19 @@ pub struct Identity {
 
 /// A certificate authority.
 ///
-/// Every [`ControlPlane`](crate::ControlPlane) has its own; make another one for a test where a
-/// client must not trust the server, or the server the client.
+/// Every [`ControlPlane`](crate::ControlPlane) has its own. Create another one for tests in which
+/// the client must not trust the server, or the server the client.
 #[derive(Debug)]
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Authority {
-    /// Makes an authority that is valid from a day ago, for a year.
+    /// Creates an authority that is valid for a year. It is valid since yesterday, for clients
+    /// whose clock is behind.
     ///
     /// # Errors
-    /// If no key can be made.
+    /// If no key can be generated.
     pub fn new(common_name: &str) -> Result<Self> {
         let mut params = params(common_name, &usual_validity());
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -47,7 +48,7 @@ impl Authority {
         Ok(Self { issuer })
     }
 
-    /// The authority's own certificate.
+    /// The certificate of the authority.
     #[must_use]
     pub fn pem(&self) -> String {
         self.issuer.pem()
@@ -57,17 +58,18 @@ impl Authority {
         self.issuer.der().to_vec()
     }
 
-    /// Signs a client's certificate: to the API server the common name is the user, the
-    /// organisations are the groups.
+    /// Signs a client certificate. The API server reads the user from the common name, and the
+    /// groups from the organisations.
     ///
     /// # Errors
-    /// If there are more than two groups: `rcgen` keeps one value a type of name, and a group
-    /// has two such types, by name and by object identifier.
+    /// If there are more than two groups. `rcgen` keeps one value for each type of name, and there
+    /// are two types for a group: by name and by object identifier.
     pub fn client(&self, user: &str, groups: &[&str]) -> Result<Identity> {
         self.client_valid(user, groups, usual_validity())
     }
 
-    /// As [`client`](Self::client), for odd times: an expired certificate, or one of tomorrow.
+    /// Like [`client`](Self::client), but with these times, for certificates that have expired or
+    /// are not valid yet.
     ///
     /// # Errors
     /// As [`client`](Self::client).
@@ -96,15 +98,16 @@ impl Authority {
     /// Signs a server's certificate for these host names and addresses.
     ///
     /// # Errors
-    /// If a name can't stand in a certificate.
+    /// If a name is not allowed in a certificate.
     pub fn server(&self, names: &[&str]) -> Result<Identity> {
         self.server_valid(names, usual_validity())
     }
 
-    /// As [`server`](Self::server), for odd times: an expired certificate, or one of tomorrow.
+    /// Like [`server`](Self::server), but with these times, for certificates that have expired or
+    /// are not valid yet.
     ///
     /// # Errors
-    /// If a name can't stand in a certificate.
+    /// If a name is not allowed in a certificate.
     pub fn server_valid(&self, names: &[&str], validity: Range<SystemTime>) -> Result<Identity> {
         let mut params = params("kubectl-maint test server", &validity);
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
@@ -125,7 +128,7 @@ impl Authority {
     }
 }
 
-/// From a day ago, so that a clock that is somewhat behind still accepts it, for a year.
+/// A year, beginning yesterday, for clients whose clock is behind.
 fn usual_validity() -> Range<SystemTime> {
     let now = SystemTime::now();
     now - DAY..now + 365 * DAY

@@ -11,25 +11,25 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::janitor::Janitor;
 
-/// An API server on a busy machine takes well below this.
+/// The time limit for readiness. An API server on a busy machine needs much less.
 const READINESS_LIMIT: Duration = Duration::from_secs(90);
 const POLL: Duration = Duration::from_millis(25);
-/// Every port may be taken by somebody else between the look and the start; not this often in a
-/// row.
+/// How often a start is repeated on other ports. Another process may take a port between the check
+/// and the start, but not this often.
 const PORT_ATTEMPTS: u32 = 5;
 
-/// How to start a process, and how to see that it is ready.
+/// How to start a process, and how to check that it is ready.
 pub(crate) struct Launch {
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<String>,
     pub(crate) url: String,
-    /// Asks the process itself; must be able to tell it from a stranger on the same port.
+    /// Checks that the process itself is ready. It must fail for another process on the same port.
     pub(crate) ready: Box<dyn Fn() -> Result<()> + Send + Sync>,
 }
 
 /// One process: etcd, the API server or the controller manager.
 ///
-/// Every method acts on this very child of ours, by process id.
+/// Every method acts only on this child process, by its process id.
 pub struct Component {
     name: &'static str,
     log: PathBuf,
@@ -48,8 +48,8 @@ impl fmt::Debug for Component {
 }
 
 impl Component {
-    /// Starts a process on ports that `launch` chooses anew at every call, until one attempt finds
-    /// them still free.
+    /// Starts a process. `launch` chooses new ports for each attempt, until an attempt finds them
+    /// free.
     pub(crate) fn start(
         name: &'static str,
         janitor: &Arc<Janitor>,
@@ -73,31 +73,31 @@ impl Component {
         }
     }
 
-    /// What the process is called.
+    /// The name of the process.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The address it listens on; the same after a restart.
+    /// The address that it listens on. It stays the same after a restart.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.launch.url
     }
 
-    /// Its output, all restarts in one file.
+    /// The path of its log. All restarts write to the same file.
     #[must_use]
     pub fn log(&self) -> &Path {
         &self.log
     }
 
-    /// The process id, while it lives.
+    /// The process id, or `None` if it has ended.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.living().as_ref().map(Child::id)
     }
 
-    /// Ends it with SIGKILL, and returns when it is gone. Nothing to do where it has ended.
+    /// Kills it with SIGKILL, and waits until it has ended. Does nothing if it has already ended.
     ///
     /// # Errors
     /// If the system refuses.
@@ -114,15 +114,15 @@ impl Component {
         Ok(())
     }
 
-    /// Stops it with SIGSTOP, and returns when it stands still: its connections stay open, and
-    /// nobody answers.
+    /// Stops it with SIGSTOP, and waits until it has stopped. Its connections stay open, but get no
+    /// answers.
     ///
     /// # Errors
     /// If it has ended.
     pub fn stop(&self) -> Result<()> {
         let child = self.living();
         let pid = self.signal(child.as_ref(), Signal::STOP)?;
-        // NOWAIT: if it ends instead, its status stays for the thread that waits for the child.
+        // With NOWAIT, the exit status stays available to the thread that waits for the child.
         let changes = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let status = waitid(WaitId::Pid(pid), changes)?;
         ensure!(
@@ -133,7 +133,7 @@ impl Component {
         Ok(())
     }
 
-    /// Lets it go on after [`stop`](Self::stop), with SIGCONT.
+    /// Continues it with SIGCONT after [`stop`](Self::stop).
     ///
     /// # Errors
     /// If it has ended.
@@ -142,21 +142,21 @@ impl Component {
         self.signal(child.as_ref(), Signal::CONT).map(drop)
     }
 
-    /// Starts it again, with the same ports and data, and awaits its readiness. A living one is
-    /// killed before.
+    /// Starts it again with the same ports and data, and waits until it is ready. If it is running,
+    /// it is killed first.
     ///
     /// # Errors
-    /// If it doesn't become ready: the message has the end of its log.
+    /// If it does not become ready. The message has the end of its log.
     pub fn restart(&self) -> Result<()> {
         self.kill()?;
         self.spawn()?;
         self.await_ready()
     }
 
-    /// Returns as soon as the process is ready, after [`cont`](Self::cont) for example.
+    /// Waits until the process is ready, for example after [`cont`](Self::cont).
     ///
     /// # Errors
-    /// If it ends, or isn't ready after a minute and a half: the message has the end of its log.
+    /// If it ends, or is not ready after 90 seconds. The message has the end of its log.
     pub fn await_ready(&self) -> Result<()> {
         let deadline = Instant::now() + READINESS_LIMIT;
         loop {
@@ -190,8 +190,8 @@ impl Component {
         Ok(())
     }
 
-    /// The child, or nothing where it has ended. While the guard is held, nobody else can wait for
-    /// the child, so its process id can't become a stranger's.
+    /// The child, or `None` if it has ended. While the guard is held, nobody else can wait for the
+    /// child, so its process id can't be reused.
     fn living(&self) -> MutexGuard<'_, Option<Child>> {
         let mut child = self.child.lock().expect("no panic under this lock");
         if let Some(known) = child.as_mut()
@@ -234,7 +234,8 @@ mod tests {
 
     use super::*;
 
-    /// A program that fails with `message` in its first `failures` lives, and then stays.
+    /// Starts a program that fails with `message` the first `failures` times, and then keeps
+    /// running. Returns the number of attempts, and the result.
     fn start(directory: &Path, failures: u32, message: &str) -> (u32, Result<Component>) {
         let janitor = Arc::new(Janitor::start(directory).unwrap());
         let log = directory.join("log");

@@ -1,4 +1,4 @@
-//! Stand-ins for CSI drivers, as far as the control plane sees them.
+//! Stand-ins for CSI drivers.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -12,13 +12,13 @@ use crate::plane::ControlPlane;
 
 const PATH: &str = "/apis/storage.k8s.io/v1/volumeattachments";
 
-/// How often it looks after its VolumeAttachments.
+/// How often it checks its VolumeAttachments.
 const PERIOD: Duration = Duration::from_millis(300);
 
-/// A CSI driver. Its attacher attaches every volume at once and says so in the VolumeAttachment, which stays until the
-/// volume is detached. Like a real one, it does what the attach-detach controller asks for and refuses nothing.
+/// A CSI driver. Its attacher attaches every volume at once and reports that in the VolumeAttachment, which stays until
+/// the volume is detached. Like a real driver, it does what the attach-detach controller requests, and refuses nothing.
 ///
-/// Dropping it ends the attacher.
+/// The attacher ends when this is dropped.
 #[derive(Debug)]
 pub struct CsiDriver {
     name: String,
@@ -27,7 +27,7 @@ pub struct CsiDriver {
 }
 
 impl ControlPlane {
-    /// Registers a driver of this name. Without `attach_required`, the control plane attaches none of its volumes.
+    /// Registers a driver with this name. Without `attach_required`, the control plane does not attach its volumes.
     ///
     /// # Errors
     /// If the API server refuses.
@@ -54,7 +54,7 @@ impl ControlPlane {
 }
 
 impl CsiDriver {
-    /// Its name.
+    /// The name of the driver.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -65,7 +65,7 @@ impl Drop for CsiDriver {
     fn drop(&mut self) {
         self.life = None;
         if let Some(thread) = self.thread.take() {
-            // If it panicked, its test has already failed.
+            // If the thread panicked, its test has already failed.
             let _ = thread.join();
         }
     }
@@ -82,13 +82,13 @@ impl Attacher {
             let attachments = self.api.get(PATH).unwrap_or_default();
             let all = attachments["items"].as_array().into_iter().flatten();
             for attachment in all.filter(|one| one["spec"]["attacher"] == self.name) {
-                // What fails is tried again in the next round.
+                // A failed request is retried in the next round.
                 let _next_round = self.look_after(attachment);
             }
         }
     }
 
-    /// Attaches or detaches a volume. The finalizer keeps the object until it is detached.
+    /// Attaches or detaches a volume. A finalizer keeps the object until the volume is detached.
     fn look_after(&self, attachment: &Value) -> Answer {
         let meta = &attachment["metadata"];
         let path = format!("{PATH}/{}", meta["name"].as_str().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! How each process is started.
+//! The command line of each process.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::janitor::Janitor;
 use crate::kubeconfig::private_file;
 use crate::ports::free_port;
 
-/// What all of them need.
+/// What the start of each process needs.
 pub(crate) struct Ground<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) janitor: &'a Arc<Janitor>,
@@ -33,7 +33,7 @@ impl Ground<'_> {
         self.directory.join("logs")
     }
 
-    /// Starts one process, as often as it takes to get ports for it.
+    /// Starts a process, and repeats that with other ports if necessary.
     pub(crate) fn start(
         &self,
         binary: Binary,
@@ -43,7 +43,7 @@ impl Ground<'_> {
         Component::start(binary.name(), self.janitor, &log, launch)
     }
 
-    /// Writes what stays the same whatever ports are chosen: certificates and keys.
+    /// Writes the certificates and keys, which do not depend on the ports.
     pub(crate) fn write_certificates(&self) -> Result<()> {
         let server = self.authority.server(&["127.0.0.1", "localhost"])?;
         let tokens = KeyPair::generate()?;
@@ -94,7 +94,8 @@ impl Ground<'_> {
             format!("--etcd-servers={etcd}"),
             "--bind-address=127.0.0.1".to_owned(),
             "--advertise-address=127.0.0.1".to_owned(),
-            // It would put the address into Endpoints, which must not contain a loopback address.
+            // The reconciler would write the address to Endpoints, which must not contain a
+            // loopback address.
             "--endpoint-reconciler-type=none".to_owned(),
             format!("--secure-port={port}"),
             format!("--cert-dir={}", self.path("api-server")),
@@ -115,7 +116,7 @@ impl Ground<'_> {
         let api = Api::secure(self.worker, &url, self.authority, self.admin)?;
         let ready = move || {
             api.get_text("/readyz")?;
-            // The server makes these a moment after it calls itself ready.
+            // The server creates these namespaces a moment after it reports that it is ready.
             for namespace in ["default", "kube-system", "kube-node-lease"] {
                 api.get(&format!("/api/v1/namespaces/{namespace}"))?;
             }
@@ -143,8 +144,8 @@ impl Ground<'_> {
             format!("--tls-private-key-file={}", self.path("server.key")),
             "--leader-elect=false".to_owned(),
             "--use-service-account-credentials=false".to_owned(),
-            // There are no kubelets: nodes stay as they were created, unless a flag has it
-            // otherwise.
+            // There are no kubelets. Without another flag, nodes must keep the state in which they
+            // were created.
             "--node-monitor-grace-period=24h".to_owned(),
         ];
         args.extend_from_slice(extra);

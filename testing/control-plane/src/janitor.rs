@@ -1,4 +1,4 @@
-//! What cleans up when nobody else can.
+//! A process that cleans up after the control plane, even if this process is killed.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -8,10 +8,10 @@ use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail};
 
-/// Reads commands line by line, and executes them at end of file, when nobody is left to write more.
+/// Reads orders line by line, and carries them out at the end of the file, when no process can write to it any more.
 ///
-/// A process id may have gone to a stranger in the meantime, so where `/proc` tells, only processes
-/// whose command line names the control plane's directory are killed; every child's does.
+/// A process id may have been reused. Where `/proc` exists, only processes whose command line contains the control
+/// plane's directory are killed. The command line of every child does.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM
 directory=$1
@@ -35,8 +35,8 @@ fi
 while ! rm -rf -- "$directory" && [ -d "$directory" ]; do sleep 0.05; done
 "#;
 
-/// A `sh` that ends the control plane's processes and removes its directory as soon as the process
-/// that made it has ended, in whatever way.
+/// An `sh` process. As soon as the process that started it has ended for any reason, it kills the processes of the
+/// control plane and removes its directory.
 #[derive(Debug)]
 pub(crate) struct Janitor {
     child: Child,
@@ -61,9 +61,8 @@ impl Janitor {
         Ok(Self { child, orders })
     }
 
-    /// A command for a child that tells the janitor its process id itself, before it becomes
-    /// `program`: there is no moment at which the child lives and the janitor doesn't know. Output
-    /// is appended to `log`.
+    /// A command that starts `program`. The child itself writes its process id to the janitor before it executes the
+    /// program, so the janitor knows every child. Output is appended to `log`.
     pub(crate) fn command(&self, program: &Path, log: &Path) -> Result<Command> {
         let orders = match &*self.orders.lock().expect("no panic under this lock") {
             Some(orders) => {
@@ -88,7 +87,7 @@ impl Janitor {
         Ok(command)
     }
 
-    /// The child has been waited for: its process id means nothing anymore.
+    /// Removes a child that has been waited for, because its process id may be reused.
     pub(crate) fn forget(&self, pid: u32) {
         self.order(&format!("del {pid}\n"));
     }
@@ -100,7 +99,7 @@ impl Janitor {
 
     fn order(&self, line: &str) {
         if let Some(orders) = &mut *self.orders.lock().expect("no panic under this lock") {
-            // It can only fail where the janitor was killed: then there is nobody to tell.
+            // This fails only if the janitor was killed.
             let _gone = orders.write_all(line.as_bytes());
         }
     }

@@ -12,19 +12,19 @@ use serde_json::json;
 
 use crate::authority::Identity;
 
-/// A kubeconfig with one context, which is named after the user.
+/// A kubeconfig with one context, which has the name of the user.
 ///
-/// [`ControlPlane::user`](crate::ControlPlane::user) writes the usual one; this is for tests that
-/// connect in another way: through a proxy of their own, or with a wrong authority.
+/// [`ControlPlane::user`](crate::ControlPlane::user) writes the usual one. Use this type in tests
+/// that connect in another way: through their own proxy, or with a wrong authority.
 #[derive(Debug, Clone, Copy)]
 pub struct Kubeconfig<'a> {
     /// The server's URL.
     pub server: &'a str,
     /// The authority that must have signed the server's certificate.
     pub ca_pem: &'a str,
-    /// What the user entry is called. Who the user is to the server stands in the certificate.
+    /// The name of the user entry. The API server reads the user from the certificate.
     pub user: &'a str,
-    /// What the client shows to the server.
+    /// The client certificate and its key.
     pub identity: &'a Identity,
 }
 
@@ -59,7 +59,7 @@ impl Kubeconfig<'_> {
     }
 }
 
-/// Writes a file that only its owner may read, as befits a key.
+/// Writes a new file that only its owner may read, because it contains a key.
 pub(crate) fn private_file(path: &Path, content: &str) -> Result<()> {
     OpenOptions::new()
         .write(true)

@@ -13,16 +13,16 @@ use crate::api::{Answer, Api};
 use crate::nodes::NODE_LEASES;
 use crate::plane::ControlPlane;
 
-/// How often they look after their pods, and renew their heartbeats.
+/// How often the kubelets check their pods and renew their heartbeats.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// What the kubelets of some nodes do that matters to a control plane: they register their node
-/// under a boot ID, renew its heartbeat, report its pods as running and ready once their volumes are
-/// attached, finish their deletion and say which volumes are in use.
+/// The kubelets of some nodes, as far as a control plane sees them. They register their node with a boot ID, and renew
+/// its heartbeat. They report pods as running and ready once their volumes are attached, and finish the deletion of
+/// pods. They also report the volumes in use.
 ///
-/// Which pod goes to which node is the test's to say: [`ControlPlane::bind_pod`].
+/// The test decides which pod runs on which node: [`ControlPlane::bind_pod`].
 ///
-/// Dropping it ends them all.
+/// All kubelets end when this is dropped.
 #[derive(Debug)]
 pub struct Kubelets {
     orders: Option<Sender<(Order, Sender<Result<()>>)>>,
@@ -32,9 +32,9 @@ pub struct Kubelets {
 /// How a node comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Return {
-    /// It was only cut off: the kernel that ran before still runs.
+    /// It was only disconnected: the same boot is still running.
     SameBoot,
-    /// It was restarted.
+    /// It was rebooted.
     Rebooted,
 }
 
@@ -45,10 +45,10 @@ enum Order {
 }
 
 impl ControlPlane {
-    /// Registers nodes with these names and labels, and keeps them alive.
+    /// Registers nodes with these names and labels, and renews their heartbeats.
     ///
     /// # Errors
-    /// If the API server refuses: a node of that name is there already, for example.
+    /// If the API server refuses, for example because a node with that name exists.
     pub fn kubelets(&self, nodes: &[&str], labels: &[(&str, &str)]) -> Result<Kubelets> {
         let mut work = Heartbeats {
             api: self.api().clone(),
@@ -67,10 +67,10 @@ impl ControlPlane {
         })
     }
 
-    /// Places a pod on a node, as a scheduler does.
+    /// Binds a pod to a node, as a scheduler does.
     ///
     /// # Errors
-    /// If there is no such pod, or it has a node already.
+    /// If the pod does not exist, or already has a node.
     pub fn bind_pod(&self, namespace: &str, pod: &str, node: &str) -> Result<()> {
         let binding = json!({
             "metadata": {"name": pod, "namespace": namespace},
@@ -96,7 +96,7 @@ impl Kubelets {
         self.order(Order::StopHeartbeats { node, since })
     }
 
-    /// Brings an unreachable node back. It reports itself ready.
+    /// Brings an unreachable node back, and reports it as ready.
     ///
     /// # Errors
     /// If the API server refuses.
@@ -105,7 +105,7 @@ impl Kubelets {
         self.order(Order::Return { node, how })
     }
 
-    /// Returns when it was carried out.
+    /// Sends an order, and waits until it was carried out.
     fn order(&self, order: Order) -> Result<()> {
         let (done, result) = channel();
         self.orders
@@ -124,7 +124,7 @@ impl Drop for Kubelets {
     fn drop(&mut self) {
         self.orders = None;
         if let Some(thread) = self.thread.take() {
-            // If it panicked, its test has already failed.
+            // If the thread panicked, its test has already failed.
             let _ = thread.join();
         }
     }
@@ -160,7 +160,7 @@ impl Heartbeats {
             "metadata": {
                 "name": name,
                 "labels": labels,
-                // Its volumes are attached by a controller, not by itself.
+                // A controller attaches the volumes of this node, not the kubelet.
                 "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
             },
             "spec": {"providerID": format!("stand-in://{name}")},
@@ -220,7 +220,7 @@ impl Heartbeats {
             .with_context(|| format!("no stand-in for the kubelet of {node}"))
     }
 
-    /// What fails is tried again in the next round, as kubelets do.
+    /// A failed request is retried in the next round, as kubelets do.
     fn look_after_all(&self) {
         let alive: BTreeSet<&str> = self
             .nodes
@@ -292,7 +292,7 @@ impl Heartbeats {
         self.api.patch(&format!("{path}/status"), &status)
     }
 
-    /// Whether the volumes of a pod that have to be attached to its node are.
+    /// Whether all volumes of a pod that need to be attached to its node are attached.
     fn has_volumes(&self, pod: &Value) -> Result<bool, kube::Error> {
         let mut node = None;
         for volume in pod["spec"]["volumes"].as_array().into_iter().flatten() {
@@ -325,7 +325,7 @@ impl Heartbeats {
         Ok(true)
     }
 
-    /// The name under which a node has a volume of this spec; `None` if it is not attached.
+    /// The name under which a volume with this spec is attached to a node. `None` if it is not attached.
     fn attached_as(&self, volume: &Value) -> Result<Option<String>, kube::Error> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (csi, iscsi) = (&volume["csi"], &volume["iscsi"]);
@@ -372,8 +372,8 @@ impl Heartbeats {
             .patch(&format!("/api/v1/nodes/{node}/status"), &status)
     }
 
-    /// Says that it is ready wherever somebody reported it unreachable meanwhile, as after a pause of the
-    /// machine; and which volumes are in use: those that are attached, once a pod has them.
+    /// Reports the node as ready again if the control plane has reported it unreachable, for example after a pause of
+    /// the machine. Also reports the volumes in use: if there are pods, all attached volumes.
     fn look_after_node(&self, node: &str, has_pods: bool) -> Answer {
         let path = format!("/api/v1/nodes/{node}");
         let status = &self.api.get(&path)?["status"];

@@ -1,5 +1,5 @@
-//! A real Kubernetes control plane for tests and benchmarks: etcd, kube-apiserver and, unless it is
-//! told not to, kube-controller-manager, each on free ports of the loopback interface.
+//! A real Kubernetes control plane for tests and benchmarks: etcd, kube-apiserver and, by default,
+//! kube-controller-manager. Each listens on free ports of the loopback interface.
 //!
 //! ```no_run
 //! # fn main() -> anyhow::Result<()> {
@@ -14,9 +14,9 @@
 //! # }
 //! ```
 //!
-//! The API is blocking, and may be called from inside an async runtime as well. Whatever ends the
-//! process that holds a [`ControlPlane`], its children end too, by process id, and its files go
-//! with them: a small janitor process sees to that, even after SIGKILL.
+//! The API is blocking, and may also be called from an async runtime. When the process that owns a
+//! [`ControlPlane`] ends for any reason, even by SIGKILL, a small janitor process kills its
+//! children by process id and removes its files.
 //!
 //! The binaries come from the environment, or from the cache that `cargo xtask control-plane`
 //! fills: see [`Assets`].

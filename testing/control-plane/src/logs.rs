@@ -1,12 +1,12 @@
-//! Keeping the logs of a control plane under which a test failed.
+//! Keeps the logs of a control plane if a test failed.
 
 use crate::plane::ControlPlane;
 use crate::target_dir;
 
 impl ControlPlane {
-    /// Has the logs copied to `target/control-plane-logs/<name>` when the control plane ends.
+    /// Copies the logs to `target/control-plane-logs/<name>` when the control plane ends.
     ///
-    /// There is one such place for a control plane: the first name given is the one that counts.
+    /// A control plane has only one such directory: the first name counts.
     pub fn keep_logs(&self, name: &str) {
         let file_name: String = name
             .chars()
@@ -22,7 +22,7 @@ impl ControlPlane {
             .keep_logs(&target_dir().join("control-plane-logs").join(file_name));
     }
 
-    /// A guard for a test to hold: if the test panics, the logs are kept under `name`.
+    /// Returns a guard: if the test panics while the guard exists, the logs are kept under `name`.
     #[must_use = "the guard watches for as long as it lives"]
     pub fn keep_logs_on_panic<'a>(&'a self, name: &'a str) -> LogGuard<'a> {
         LogGuard {

@@ -1,4 +1,4 @@
-//! Nodes as a cluster has them, without kubelets.
+//! Nodes without kubelets.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use crate::plane::ControlPlane;
 
 pub(crate) const NODE_LEASES: &str =
     "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-/// Enough to keep a small machine's API server busy, few enough for its connections.
+/// The number of parallel requests: enough to keep the API server of a small machine busy, and few enough for its
+/// connections.
 const PARALLEL: usize = 32;
 
 /// A node's Ready condition.
@@ -21,9 +22,9 @@ pub enum Readiness {
     /// `True`: the kubelet reports that the node is ready.
     #[default]
     Ready,
-    /// `False`: the kubelet is alive, and says that something is wrong.
+    /// `False`: the kubelet is alive, and reports a problem.
     NotReady,
-    /// `Unknown`: nobody has heard of the kubelet for a while.
+    /// `Unknown`: the kubelet has sent no heartbeat for some time.
     Unknown,
 }
 
@@ -34,21 +35,19 @@ pub struct NodeSpec {
     pub name: String,
     /// Its Ready condition.
     pub ready: Readiness,
-    /// How long ago the kubelet last gave a sign of life. A controller manager makes a node unknown
-    /// that it has itself seen unreachable for its grace period, which is a day here where no flag says
-    /// otherwise.
+    /// The age of the kubelet's last heartbeat. A controller manager reports a node as unknown after it has itself seen
+    /// no heartbeat for its grace period, which is a day by default here.
     pub heartbeat_age: Duration,
     /// Whether it is cordoned.
     pub unschedulable: bool,
-    /// Its labels, besides those that a kubelet puts there by itself (host name, architecture,
-    /// operating system).
+    /// Its labels, in addition to those that every kubelet sets (host name, architecture, operating system).
     pub labels: BTreeMap<String, String>,
-    /// How many images its kubelet reports; at most 50, by default. They are most of the object: 50 take 16 KB.
+    /// How many images its kubelet reports, at most 50 by default. They make up most of the object: 50 take 16 KB.
     pub images: usize,
 }
 
 impl NodeSpec {
-    /// A healthy node, with a heartbeat of just now.
+    /// A healthy node with a current heartbeat.
     #[must_use]
     pub fn ready(name: &str) -> Self {
         Self {
@@ -57,14 +56,14 @@ impl NodeSpec {
         }
     }
 
-    /// With this label.
+    /// Adds this label.
     #[must_use]
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.labels.insert(key.to_owned(), value.to_owned());
         self
     }
 
-    /// With this number of images.
+    /// Sets the number of images.
     #[must_use]
     pub fn images(mut self, count: usize) -> Self {
         self.images = count;
@@ -132,7 +131,7 @@ impl NodeSpec {
     }
 }
 
-/// An image as a kubelet reports it: by digest, and by tag.
+/// An image as a kubelet reports it: by digest and by tag.
 fn image(number: usize) -> Value {
     let name = format!("registry.example.com/platform/services/component-{number:03}");
     let digest = format!("{number:08x}").repeat(8);
@@ -154,13 +153,13 @@ fn kubelet_lease(name: &str, heartbeat: Timestamp) -> Value {
 }
 
 impl ControlPlane {
-    /// Creates nodes with a status and a heartbeat, as kubelets leave them, many in parallel.
+    /// Creates nodes with a status and a heartbeat, as kubelets do, with many requests in parallel.
     ///
-    /// Without a controller manager they keep the taint `node.kubernetes.io/not-ready` that the API
-    /// server puts on every new node.
+    /// Without a controller manager, they keep the taint `node.kubernetes.io/not-ready` that the API server adds to
+    /// every new node.
     ///
     /// # Errors
-    /// If the API server refuses: a node of that name is there already, for example.
+    /// If the API server refuses, for example because a node with that name exists.
     pub fn create_nodes(&self, nodes: &[NodeSpec]) -> Result<()> {
         let now = Timestamp::now();
         let requests = nodes.iter().flat_map(|node| {

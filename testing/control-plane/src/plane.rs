@@ -15,7 +15,7 @@ use crate::flags::Ground;
 use crate::janitor::Janitor;
 use crate::kubeconfig::Kubeconfig;
 
-/// What kind of control plane to start; see [`ControlPlane::builder`].
+/// The options of a control plane; see [`ControlPlane::builder`].
 #[derive(Debug, Clone)]
 pub struct Builder {
     controller_manager: bool,
@@ -25,34 +25,34 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Whether there is a kube-controller-manager; by default there is.
+    /// Whether to start kube-controller-manager, which is the default.
     #[must_use]
     pub fn controller_manager(mut self, wanted: bool) -> Self {
         self.controller_manager = wanted;
         self
     }
 
-    /// One more flag for kube-controller-manager; it wins over one of ours.
+    /// Adds a flag for kube-controller-manager. It overrides the default flags.
     ///
-    /// By default no node is found unreachable for a day, because there are no kubelets. For a test of
-    /// unreachable nodes: `--node-monitor-period=1s` and `--node-monitor-grace-period=2s`.
+    /// By default, no node becomes unreachable for a day, because there are no kubelets. For tests of unreachable
+    /// nodes, use `--node-monitor-period=1s` and `--node-monitor-grace-period=2s`.
     #[must_use]
     pub fn controller_manager_flag(mut self, flag: &str) -> Self {
         self.controller_manager_flags.push(flag.to_owned());
         self
     }
 
-    /// Only these controllers, by the names that `--controllers` knows.
+    /// Runs only these controllers, by their names in `--controllers`.
     #[must_use]
     pub fn controllers(self, names: &[&str]) -> Self {
         self.controller_manager_flag(&format!("--controllers={}", names.join(",")))
     }
 
-    /// Handles unreachable nodes and their pods, in seconds instead of minutes. A node is unreachable
-    /// after 8 s ([`Kubelets`](crate::Kubelets) send two heartbeats a second). Its pods are evicted a
-    /// second later. If it is out of service, they are removed within 20 s, the period of pod garbage
-    /// collection. Deployments, replica sets, stateful sets, daemon sets and jobs replace theirs, and
-    /// volumes are attached and detached. Nothing else runs.
+    /// Handles unreachable nodes and their pods in seconds instead of minutes. A node is unreachable after 8 s
+    /// ([`Kubelets`](crate::Kubelets) send two heartbeats per second). Its pods are evicted 1 s later. If it is out of
+    /// service, they are removed within 20 s, the period of pod garbage collection. Deployments, ReplicaSets,
+    /// StatefulSets, DaemonSets and Jobs replace their pods, and volumes are attached and detached. No other
+    /// controllers run.
     #[must_use]
     pub fn for_unreachable_nodes(self) -> Self {
         self.controllers(&[
@@ -77,15 +77,15 @@ impl Builder {
         .api_server_flag("--default-unreachable-toleration-seconds=1")
     }
 
-    /// One more flag for kube-apiserver.
+    /// Adds a flag for kube-apiserver.
     #[must_use]
     pub fn api_server_flag(mut self, flag: &str) -> Self {
         self.api_server_flags.push(flag.to_owned());
         self
     }
 
-    /// Whether etcd waits for its disk, as benchmarks must have it; by default it doesn't. The data
-    /// is then kept in the workspace's `target`, because the usual place for temporary files may be
+    /// Whether etcd waits until the data is on the disk, which benchmarks need. By default, it does not wait. With
+    /// this, the data is kept in the workspace's `target`, because the usual directory for temporary files may be in
     /// memory.
     #[must_use]
     pub fn fsync(mut self, wanted: bool) -> Self {
@@ -93,11 +93,11 @@ impl Builder {
         self
     }
 
-    /// Starts it, and returns when every process is ready.
+    /// Starts the control plane, and waits until every process is ready.
     ///
     /// # Errors
-    /// If a binary is missing (`cargo xtask control-plane` builds them), or a process doesn't
-    /// become ready: the message has the end of its log.
+    /// If a binary is missing (`cargo xtask control-plane` builds them), or a process does not become ready. The
+    /// message has the end of its log.
     pub fn start(&self) -> Result<ControlPlane> {
         let parent = if self.fsync {
             target_dir().join("control-plane-data")
@@ -163,7 +163,7 @@ impl Builder {
 
     fn start_controller_manager(&self, ground: &Ground<'_>, url: &str) -> Result<Component> {
         let user = "system:kube-controller-manager";
-        // All controllers share this identity, so it needs the rights of all.
+        // All controllers share this user, which therefore needs the rights of all of them.
         let identity = ground.authority.client(user, &["system:masters"])?;
         let path = ground.directory.join("controller-manager.kubeconfig");
         let ca_pem = ground.authority.pem();
@@ -180,10 +180,10 @@ impl Builder {
     }
 }
 
-/// A running control plane. Dropping it ends its processes and removes its files.
+/// A running control plane. When it is dropped, its processes end and its files are removed.
 pub struct ControlPlane {
-    // Dropped in this order: each component before those that it needs, and the janitor, which removes
-    // the files, last.
+    // Fields are dropped in this order: each component before those that it needs, and the janitor, which removes the
+    // files, last.
     controller_manager: Option<Component>,
     api_server: Component,
     etcd: Component,
@@ -207,7 +207,7 @@ impl fmt::Debug for ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts one for tests: with a controller manager, and an etcd that doesn't wait for its disk.
+    /// Starts a control plane for tests: with a controller manager, and an etcd that does not wait for its disk.
     ///
     /// # Errors
     /// As [`Builder::start`].
@@ -215,7 +215,7 @@ impl ControlPlane {
         Self::builder().start()
     }
 
-    /// To start one of another kind.
+    /// Options for another kind of control plane.
     #[must_use]
     pub fn builder() -> Builder {
         Builder {
@@ -232,33 +232,32 @@ impl ControlPlane {
         self.api_server.url()
     }
 
-    /// The authority that signed the server's certificate and every user's, and that can sign odd
-    /// ones.
+    /// The authority that signed the certificates of the server and of all users. It can also sign invalid ones for
+    /// tests.
     #[must_use]
     pub fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    /// The file that holds the authority's certificate.
+    /// The file with the authority's certificate.
     #[must_use]
     pub fn ca_path(&self) -> PathBuf {
         self.directory.join("ca.crt")
     }
 
-    /// The kubeconfig of a user who may do everything (`system:masters`), and whom flow control
-    /// leaves alone.
+    /// The kubeconfig of the administrator, who has all rights (`system:masters`) and is exempt from flow control.
     #[must_use]
     pub fn admin_kubeconfig(&self) -> &Path {
         &self.admin_kubeconfig
     }
 
-    /// That user's certificate and key.
+    /// The administrator's certificate and key.
     #[must_use]
     pub fn admin(&self) -> &Identity {
         &self.admin
     }
 
-    /// The store. Its URL is the endpoint for etcd clients: plain HTTP, without authentication.
+    /// etcd. Its URL is the endpoint for etcd clients: plain HTTP, without authentication.
     #[must_use]
     pub fn etcd(&self) -> &Component {
         &self.etcd
@@ -276,20 +275,20 @@ impl ControlPlane {
         self.controller_manager.as_ref()
     }
 
-    /// The directory with everybody's logs, until the control plane ends; see
+    /// The directory with the logs of all processes. It is removed when the control plane ends; see
     /// [`keep_logs`](Self::keep_logs).
     #[must_use]
     pub fn logs(&self) -> &Path {
         &self.logs
     }
 
-    /// A directory for whatever should go when the control plane does.
+    /// A directory that is removed when the control plane ends.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// kubectl as the administrator, with an environment of nothing else.
+    /// kubectl as the administrator, in an otherwise empty environment.
     ///
     /// # Errors
     /// If there is no kubectl.
@@ -302,10 +301,10 @@ impl ControlPlane {
         Ok(command)
     }
 
-    /// Runs kubectl as the administrator, and returns what it printed on stdout.
+    /// Runs kubectl as the administrator, and returns its stdout.
     ///
     /// # Errors
-    /// If it fails: with what it printed on stderr.
+    /// If it fails. The error has its stderr.
     pub fn kubectl(&self, args: &[&str]) -> Result<String> {
         let output = self.kubectl_command()?.args(args).output()?;
         if !output.status.success() {

@@ -5,12 +5,12 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use anyhow::{Context, Result, bail};
 
-/// Below the range from which the kernel takes ports for outgoing connections: a process that was
-/// ended finds its port still free when it is started again.
+/// Below the range of ports for outgoing connections, so a process that is restarted finds its port
+/// free.
 const RANGE: std::ops::Range<u16> = 20_000..30_000;
 
-/// A loopback port that nobody listens on just now. Somebody may before its user does, so who
-/// starts a server on it tries again with another.
+/// A loopback port that no process listens on now. Another process may take it first, so callers
+/// that start a server on it must retry with another port.
 pub(crate) fn free_port() -> Result<u16> {
     for _ in 0..1000 {
         let port = fastrand::u16(RANGE);

@@ -1,4 +1,4 @@
-//! Tokens of service accounts: as the API server issues them, and as they are once they have expired.
+//! Tokens of service accounts, valid and expired.
 
 use std::fs;
 
@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 
 use crate::plane::ControlPlane;
 
-/// In `default`, whose tokens these are.
+/// The service accounts of the namespace `default`.
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 
-/// The shortest that the API server issues a token for, in seconds.
+/// The shortest validity of a token that the API server issues, in seconds.
 const LIFETIME: i64 = 600;
 
 /// The claims of a token that are times, in seconds since 1970.
 const TIMES: [&str; 3] = ["iat", "nbf", "exp"];
 
 impl ControlPlane {
-    /// Makes a service account in `default`.
+    /// Creates a service account in `default`.
     ///
     /// # Errors
     /// If the API server refuses.
@@ -33,7 +33,7 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// A token of that account, which is valid for ten minutes from now.
+    /// Returns a token of that account, which is valid for ten minutes from now.
     ///
     /// # Errors
     /// If the API server refuses.
@@ -51,11 +51,11 @@ impl ControlPlane {
         Ok(token.context("no token was issued")?.to_owned())
     }
 
-    /// A token of that account as it is an hour after it was issued: signed by the same key, with the
-    /// same claims but for the times.
+    /// Returns a token of that account as if it had been issued an hour ago. It has the same key and claims as a valid
+    /// token, except for the times.
     ///
     /// # Errors
-    /// As [`token`](Self::token), and where its key can't be read.
+    /// As [`token`](Self::token), or if the server's key can't be read.
     pub fn expired_token(&self, account: &str) -> Result<String> {
         let token = self.token(account)?;
         let mut parts = token.split('.');
@@ -72,7 +72,7 @@ impl ControlPlane {
         Ok(format!("{signed}.{}", BASE64.encode(signature)))
     }
 
-    /// The signature that JSON web tokens have by ECDSA: both numbers at their full length (ES256).
+    /// Signs `text` as the server signs its tokens (ES256): both numbers of the ECDSA signature have their full length.
     fn sign_as_the_server(&self, text: &[u8]) -> Result<Vec<u8>> {
         let key = KeyPair::from_pem(&fs::read_to_string(self.directory().join("tokens.key"))?)?;
         let random = SystemRandom::new();

@@ -12,10 +12,11 @@ use crate::kubeconfig::Kubeconfig;
 use crate::plane::ControlPlane;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
-/// The server's authoriser follows its store by a watch, which takes milliseconds.
+/// The time limit until new rights have taken effect. The server's authorizer watches its store, so this usually takes
+/// milliseconds.
 const EFFECT_LIMIT: Duration = Duration::from_secs(30);
 
-/// One rule of a role: what may be done to what.
+/// One rule of a role: verbs and resources.
 #[derive(Debug, Clone)]
 pub struct Rule {
     api_group: String,
@@ -36,7 +37,7 @@ impl Rule {
         }
     }
 
-    /// Only on objects of these names.
+    /// Limits the rule to objects with these names.
     #[must_use]
     pub fn named(mut self, names: &[&str]) -> Self {
         self.names = owned(names);
@@ -54,8 +55,8 @@ impl Rule {
 }
 
 impl ControlPlane {
-    /// A kubeconfig for a user of this name and these groups (two at most), who has no rights but
-    /// those that everybody has.
+    /// Returns a kubeconfig for a user with this name and these groups (at most two). The user has only the rights that
+    /// every user has.
     ///
     /// # Errors
     /// If there are too many groups, or the file can't be written.
@@ -64,7 +65,7 @@ impl ControlPlane {
         self.write_kubeconfig(name, &identity)
     }
 
-    /// A client certificate for a user, for tests that make their own connections.
+    /// Returns a client certificate for a user, for tests that connect by themselves.
     ///
     /// # Errors
     /// If there are more than two groups.
@@ -72,7 +73,7 @@ impl ControlPlane {
         self.authority().client(name, groups)
     }
 
-    /// Writes a kubeconfig that shows `identity` to the API server, under a name that no other has.
+    /// Writes a kubeconfig that authenticates as `identity`, to a file with a unique name.
     ///
     /// # Errors
     /// If the file can't be written.
@@ -91,8 +92,8 @@ impl ControlPlane {
         Ok(path)
     }
 
-    /// Gives a user these rights in all namespaces, in addition to those that it has. Returns when
-    /// the API server heeds them.
+    /// Grants a user these rights in all namespaces, in addition to existing rights. Waits until they have taken
+    /// effect.
     ///
     /// # Errors
     /// If the API server refuses.
@@ -106,11 +107,10 @@ impl ControlPlane {
         self.bind(user, &role)
     }
 
-    /// Gives a user the rights of a ClusterRole in all namespaces. Returns when the API server
-    /// heeds them.
+    /// Grants a user the rights of a ClusterRole in all namespaces. Waits until they have taken effect.
     ///
     /// # Errors
-    /// If there is no such role, or the API server refuses.
+    /// If the role does not exist, or the API server refuses.
     pub fn bind(&self, user: &str, cluster_role: &str) -> Result<()> {
         let role = self
             .api()
@@ -134,8 +134,8 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// All rules of a binding come into effect together, so one question a rule is enough, and asks
-    /// no more than the rule allows.
+    /// Waits until a rule has taken effect. All rights of a rule take effect together, so one access review for each
+    /// rule is enough.
     fn await_right(&self, user: &str, rule: &Value) -> Result<()> {
         let resource = rule["resources"][0].as_str().unwrap_or_default();
         if resource.is_empty() {
@@ -152,8 +152,8 @@ impl ControlPlane {
         await_effect(&format!("{user}: {rule}"), || self.is_allowed(&review))
     }
 
-    /// Whether the API server lets a user of these groups do this. A resource outside the core group
-    /// needs its group, as in `leases.coordination.k8s.io`. An empty namespace means all namespaces.
+    /// Whether the API server allows this to a user in these groups. A resource outside the core group needs its group,
+    /// as in `leases.coordination.k8s.io`. An empty namespace means all namespaces.
     ///
     /// # Errors
     /// If the API server does not answer.
@@ -176,10 +176,10 @@ impl ControlPlane {
         }))
     }
 
-    /// Returns as soon as the API server [allows](Self::allows) this.
+    /// Waits until the API server [allows](Self::allows) this.
     ///
     /// # Errors
-    /// If it still does not after half a minute.
+    /// If it is not allowed within 30 seconds.
     pub fn await_allowed(
         &self,
         groups: &[&str],
@@ -199,7 +199,7 @@ impl ControlPlane {
     }
 }
 
-/// Asks until `is_allowed`.
+/// Repeats `is_allowed` until it returns true.
 fn await_effect(right: &str, is_allowed: impl Fn() -> Result<bool>) -> Result<()> {
     let deadline = Instant::now() + EFFECT_LIMIT;
     while !is_allowed()? {

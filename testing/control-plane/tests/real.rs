@@ -1,4 +1,4 @@
-//! The handle against the real thing.
+//! The control plane with its real processes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use control_plane::{
     target_dir,
 };
 
-/// Runs kubectl with this kubeconfig; what it printed on stderr where it failed.
+/// Runs kubectl with this kubeconfig. Returns its stdout, or its stderr if it failed.
 fn kubectl(kubeconfig: &Path, args: &[&str]) -> Result<String, String> {
     let output = shared()
         .kubectl_command()
@@ -27,7 +27,7 @@ fn kubectl(kubeconfig: &Path, args: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Asks until the answer is yes, and fails after a time in which even a slow machine gets there.
+/// Repeats `answer` until it returns true, for up to 60 s.
 fn eventually(what: &str, mut answer: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !answer() {
@@ -36,7 +36,7 @@ fn eventually(what: &str, mut answer: impl FnMut() -> bool) {
     }
 }
 
-/// Whether the process lives and belongs to the control plane with this directory.
+/// Whether the process is running and belongs to the control plane with this directory.
 fn lives(pid: u32, directory: &Path) -> bool {
     fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|command_line| {
         String::from_utf8_lossy(&command_line).contains(directory.to_str().unwrap())
@@ -239,7 +239,7 @@ fn controller_manager_with_a_short_grace_period_finds_an_unreachable_node() {
     });
 }
 
-/// What everything about fencing rests on: an unreachable node's pod is neither gone nor replaced.
+/// The tests of fencing rely on this: a pod of an unreachable node is neither removed nor replaced.
 #[test]
 fn stand_ins_run_pods_until_their_heartbeats_stop() {
     let control_plane = ControlPlane::builder()
@@ -391,7 +391,7 @@ fn dropping_it_ends_its_processes_and_removes_its_files() {
     assert!(!directory.exists());
 }
 
-/// The test runs a second time in a process of its own, which is the one that gets killed.
+/// The test starts itself again as another process, and kills that one.
 #[test]
 fn killing_its_process_ends_the_control_plane_as_well() {
     const HOLDER: &str = "CONTROL_PLANE_TEST_HOLDER";

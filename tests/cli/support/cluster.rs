@@ -141,7 +141,6 @@ impl Cluster {
     /// The control plane of the real server.
     ///
     /// # Panics
-    ///
     /// On the in-memory server, which has no control plane.
     pub(crate) fn plane(&self) -> &'static ControlPlane {
         self.real.expect("it is the real server")
