@@ -1,4 +1,4 @@
-//! Leader election among our own and with client-go, on one Lease.
+//! Leader elections on one Lease, among our candidates and with client-go.
 
 use std::time::Duration;
 
@@ -32,11 +32,11 @@ on_both_servers! {
     with_labels_only_ones_own_are_led,
 }
 
-/// The length of a lease: short, because tests wait for it on the real server, and still longer than a busy
-/// machine stands still.
+/// The duration of a lease. It is short because tests wait for it on the real server, and longer than a busy machine
+/// stalls.
 const SECONDS: u32 = 6;
 const DURATION: Duration = Duration::from_secs(SECONDS as u64);
-/// When it is over: its last instant is the leader's, and timers count milliseconds.
+/// When the lease has expired: its last instant still belongs to the leader, and timers count milliseconds.
 const OVER: Span = Span::micros(SECONDS as i64 * 1_000_000 + 1_000);
 const NAMESPACE: &str = "elections";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/elections/leases";
@@ -102,7 +102,7 @@ async fn wins(candidate: &LeaderElection) -> Change {
     candidate.campaign(|_| ()).await.unwrap()
 }
 
-/// When the last write passed.
+/// The time at which the last write was sent.
 fn last_write(wire: &Wire) -> BootInstant {
     let passed = wire.passed();
     let write = passed.iter().rfind(|passing| passing.is_write());
@@ -131,7 +131,7 @@ async fn a_lead_that_was_let_go_is_taken_at_once_either_way(cluster: Cluster) {
 
     let wire = Wire::clear();
     let change = wins(&setting.candidate_on(&wire, "ours")).await;
-    // After a slow answer it reads again.
+    // After a slow answer, the Lease is read again.
     let mut requests = wire.requests();
     requests.dedup();
     assert_eq!(requests, ["GET lease", "PATCH lease"]);
@@ -203,7 +203,7 @@ fn client_go_with_its_clock_an_hour_ahead_is_followed() {
     });
 }
 
-/// Returns how long after its last renewal it was followed.
+/// Returns the time from the last renewal of client-go to our acquisition.
 async fn follows(cluster: Cluster, ahead: TimeDelta) -> Span {
     let setting = Setting::new(cluster).await;
     let mut theirs = setting.client_go("theirs").with_its_clock_ahead(ahead);
@@ -426,7 +426,7 @@ async fn changes_of_the_leader_are_reported(cluster: Cluster) {
         let first = heard.recv().await.unwrap();
         assert!(theirs.turn().await);
         assert!(theirs.turn().await);
-        // Its successor is there before ours.
+        // Another candidate becomes leader before ours.
         let taken = json!({"spec": {"holderIdentity": "next", "leaseTransitions": 1}});
         let path = setting.path();
         setting.cluster.patch(&path, taken).await;

@@ -1,4 +1,4 @@
-//! Lists in protobuf say the same as in JSON, and are refused and cut short in the same way.
+//! Lists in protobuf give the same results as in JSON, and so do refusals and truncated answers.
 
 use std::collections::HashMap;
 
@@ -99,7 +99,7 @@ fn nothing_in_place_of_protobuf_is_taken_for_a_list() {
             let error = answer(body).heartbeats().await.unwrap_err();
             assert!(matches!(error, ApiError::NotKubernetes { .. }), "{error:?}");
         }
-        // A Pod.
+        // This is a Pod.
         let pod = b"k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x02\x0a\x00";
         let error = answer(pod).heartbeats().await.unwrap_err();
         assert!(matches!(error, ApiError::NotKubernetes { .. }), "{error:?}");

@@ -1,4 +1,5 @@
-//! The example program: it skips what somebody else holds, and stops where it holds no longer.
+//! The example program: it skips nodes that somebody else has locked, and stops if it has lost its
+//! lock.
 
 use std::future::pending;
 

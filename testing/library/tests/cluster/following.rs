@@ -1,4 +1,4 @@
-//! Following Leases, also while they can't be watched.
+//! Following Leases, even while they can't be watched.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn acquire(who: &Maintenance, node: &str) {
     who.try_acquire(node, &Acquire::new()).await.unwrap();
 }
 
-/// The next reported holders of these nodes: `node: holder`.
+/// The next reported changes of these nodes, each as `node: holder`.
 async fn holders(follower: &mut Follower) -> Vec<String> {
     let leases = changed(follower).await.into_iter();
     let line = |(node, lease): (String, Option<NodeLease>)| match lease {

@@ -1,4 +1,4 @@
-//! Answers that are not the API server's, and answers that end too early: nothing follows from them.
+//! Answers that are not the API server's, and answers that are cut short: nothing must be concluded from them.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -27,8 +27,7 @@ on_both_servers! {
     missing_objects_are_distinguished,
 }
 
-/// Answers that an API server does not give to a request for a Lease or a Node: status code, content
-/// type and body.
+/// Answers that an API server does not give to a request for a Lease or a Node: status code, content type and body.
 const FOREIGN: [(u16, &str, &str); 14] = [
     (404, "text/plain; charset=utf-8", "404 page not found\n"),
     (404, "text/html", "<html>Not Found</html>"),
@@ -74,7 +73,7 @@ fn answer((code, content_type, body): (u16, &'static str, &'static str)) -> Resp
         .unwrap()
 }
 
-/// Everything that reads, and what came of it.
+/// Calls everything that reads, and returns the results by name.
 async fn reads(alice: &Maintenance, node: &str) -> Vec<(&'static str, Result<(), Error>)> {
     let mut watch = alice.follow_all();
     let mut nodes = alice.watch_nodes(None, None, RowDetail::Cells);
@@ -125,7 +124,7 @@ async fn no_read_takes_a_foreign_answer_for_the_servers(cluster: Cluster) {
                 "{read} met {foreign:?}: {result:?}"
             );
         }
-        // Servers need not have these, and say so by a 404 about nothing in particular.
+        // A server may not support these, and then answers with a 404 that names no object.
         let candidates = alice.candidates(None).await;
         match foreign.0 {
             404 => assert!(candidates.unwrap().is_empty(), "{foreign:?}"),
@@ -142,9 +141,9 @@ async fn no_read_takes_the_beginning_of_an_answer_for_all_of_it(cluster: Cluster
     }
     let ends: [fn(&[u8]) -> usize; 4] = [
         |body| body.len() / 2,
-        // All but the outermost object's end.
+        // Without the last byte of the outermost object.
         |body| body.trim_ascii_end().len() - 1,
-        // Behind an element, or a member.
+        // After an element, or after a list.
         |body| position(body, b",").unwrap_or(1),
         |body| position(body, b"]").map_or(1, |end| end + 1),
     ];
@@ -152,7 +151,7 @@ async fn no_read_takes_the_beginning_of_an_answer_for_all_of_it(cluster: Cluster
         let wire = Wire::planned(move |_| Fate::CutShort(end));
         let alice = cluster.holder_on(&wire, "alice");
         let reads = reads(&alice, &names[0]).await.into_iter();
-        // There is no heartbeat that could be read.
+        // There is no heartbeat to read.
         for (read, result) in reads.filter(|(read, _)| *read != "heartbeat") {
             assert!(
                 matches!(result, Err(Error::Api(ApiError::CutShort { .. }))),
@@ -191,7 +190,7 @@ async fn a_watch_lists_again_after_a_list_that_was_cut_short(cluster: Cluster) {
     }
 }
 
-/// A wire on which the next `pages` requests about Leases, other than watches, meet a 404 page.
+/// A wire on which the next `pages` requests about Leases get a 404 page. Watches are not affected.
 fn with_404_pages(pages: &Arc<AtomicUsize>) -> Wire {
     let pages = pages.clone();
     Wire::planned(move |passing| {
@@ -211,7 +210,7 @@ async fn a_404_page_does_not_make_a_keeper_lose_its_lease(cluster: Cluster) {
     let alice = cluster.holder_on(&with_404_pages(&pages), "alice");
     let options = Acquire::new().duration(Duration::from_secs(15));
     let held = alice.acquire(&node, &options).await.unwrap();
-    // A renewal, and the read that would follow a real 404.
+    // Both a renewal and the read that would follow a real 404 get the page.
     pages.store(2, Ordering::SeqCst);
     let before = held.held_state().deadline;
     let renewed = async {
@@ -238,7 +237,7 @@ async fn a_404_page_does_not_end_a_release_that_was_lost(cluster: Cluster) {
     let wire = Wire::planned(move |_| {
         passed += 1;
         match passed {
-            // It was read; the write does not get there, nor does the read after it.
+            // The first request reads the Lease. The write does not reach the server, and the next read gets the page.
             2 => Fate::Reset,
             3 => Fate::MetBy(answer(FOREIGN[0])),
             _ => Fate::Pass,

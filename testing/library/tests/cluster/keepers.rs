@@ -19,7 +19,7 @@ on_both_servers! {
 
 const LENGTH: Duration = Duration::from_secs(60);
 
-/// So many watch their Lease alone.
+/// Up to this number, each lock has its own watch.
 const ALONE: usize = 8;
 
 async fn keep(cluster: &Cluster, maintenance: &Maintenance, count: usize) -> Vec<HeldLease> {
@@ -44,7 +44,7 @@ fn watches_all(passing: &Passing) -> bool {
     is_watch(passing) && !passing.query.contains("fieldSelector")
 }
 
-/// Someone takes the lock, as an administrator may; its keeper says so.
+/// An administrator takes over the lock, and its keeper reports the loss.
 async fn assert_loss_is_noticed(cluster: &Cluster, held: &HeldLease) {
     let bob = cluster.holder("bob");
     let lease = held.held_state().lease;
@@ -74,12 +74,12 @@ async fn beyond_a_few_they_share_a_watch(cluster: Cluster) {
     assert_eq!(shared.count(), 1);
 }
 
-/// Of acquisitions that run side by side, an earlier one may be answered later.
+/// If locks are acquired in parallel, an earlier acquisition may be answered later.
 async fn an_earlier_acquisition_also_shares_the_watch(cluster: Cluster) {
     let wire = Wire::clear();
     let alice = cluster.holder_on(&wire, "alice");
     let first = acquire(&cluster, &alice, 0).await;
-    // A watch from the version of any other acquisition on does not tell this.
+    // A watch that starts at the version of any later acquisition does not report this change.
     let hold = Hold::new("it is on fire");
     let bob = cluster.holder("bob");
     bob.hold_seen(&first.node, &hold, first.lease.as_ref(), None)
@@ -133,11 +133,11 @@ async fn a_shared_watch_that_became_too_old_begins_anew(cluster: Cluster) {
         }
     });
     let held = keep(&cluster, &cluster.holder_on(&wire, "alice"), 3 * ALONE).await;
-    // The list may show the first of these two, but only a watch the second.
+    // The list may already show the first of these two losses, but only a watch shows the second.
     for held in &held[2 * ALONE..][..2] {
         assert_loss_is_noticed(&cluster, held).await;
     }
-    // On a busy machine a renewal may notice the loss before the watch does.
+    // On a busy machine, a renewal may notice the loss before the watch does.
     let shared = || {
         wire.passed()
             .iter()
@@ -155,7 +155,7 @@ async fn a_shared_watch_that_became_too_old_begins_anew(cluster: Cluster) {
     assert_eq!(lost.count(), 2);
 }
 
-/// Nothing is asked but a patch a renewal, and each of them lands.
+/// Each renewal sends only a patch, and every patch succeeds.
 #[test]
 fn of_a_thousand_none_is_lost_and_each_renewal_is_one_request() {
     const KEPT: usize = 1000;
@@ -163,7 +163,8 @@ fn of_a_thousand_none_is_lost_and_each_renewal_is_one_request() {
         let wire = Wire::clear();
         let held = keep(&cluster, &cluster.holder_on(&wire, "alice"), KEPT).await;
         let before = wire.passed().len();
-        // Three times a third of it, less what holders come apart by.
+        // Each lock is renewed three times or more: every third of the duration, minus the jitter
+        // between holders.
         cluster.env.sleep(LENGTH).await;
         let lost = held.iter().filter(|held| held.held_state().lost.is_some());
         assert_eq!(lost.count(), 0);
@@ -176,7 +177,8 @@ fn of_a_thousand_none_is_lost_and_each_renewal_is_one_request() {
         }
         assert!(renewals.len() >= 3 * KEPT, "{} renewals", renewals.len());
         assert!(renewals.len() <= 4 * KEPT, "{} renewals", renewals.len());
-        // Had one of them not landed, the next would not be a patch of what it brought.
+        // If a renewal had failed, the next patch would have a wrong resource version, and the
+        // release would fail.
         let released = join_all(held.into_iter().map(HeldLease::release)).await;
         assert!(released.iter().all(Result::is_ok));
     });

@@ -1,4 +1,4 @@
-//! An acquisition that is kept: renewed while the work goes on, and lost when it is.
+//! A lock that is kept: it is renewed during the work, and the loss of one is reported.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -29,7 +29,7 @@ on_both_servers! {
     writes_of_others_on_the_lease_are_no_loss,
 }
 
-/// Short, because tests wait for renewals on the real server, and still longer than a busy machine stands still.
+/// Short, because tests wait for renewals on the real server, but longer than a busy machine stalls.
 const SHORT: Duration = Duration::from_secs(12);
 
 async fn keep(maintenance: &Maintenance, node: &str) -> HeldLease {
@@ -37,7 +37,7 @@ async fn keep(maintenance: &Maintenance, node: &str) -> HeldLease {
     maintenance.acquire(node, &options).await.unwrap()
 }
 
-/// Work that never ends by itself.
+/// Runs work that never ends, and returns how the lock was lost.
 async fn lost(held: &HeldLease) -> Lost {
     match held.guard(pending::<Result<(), ()>>()).await {
         Guarded::Lost(lost) => Lost::clone(&lost),
@@ -45,7 +45,7 @@ async fn lost(held: &HeldLease) -> Lost {
     }
 }
 
-/// Waits until the Lease was renewed since it was acquired.
+/// Waits until the Lease has been renewed.
 async fn renewed(held: &HeldLease) {
     let before = held.held_state();
     let mut now = before.clone();
@@ -109,7 +109,7 @@ async fn a_renewal_is_one_request(cluster: Cluster) {
     renewed(&held).await;
     held.release().await.unwrap();
     let requests = wire.passed().split_off(before);
-    // A busy server may leave one unanswered, which is sent again as it is.
+    // A busy server may not answer a write, which is then sent again unchanged.
     let writes = requests.iter().filter(|passing| passing.is_write());
     let repeated = writes.clone().count();
     let writes: BTreeSet<String> = writes.map(|write| write.body.to_string()).collect();
@@ -170,7 +170,7 @@ async fn work_is_dropped_in_time_while_a_renewal_hangs(cluster: Cluster) {
     let alice = cluster.holder_on(&wire, "alice");
     let options = Acquire::new().duration(2 * SHORT);
     let change = alice.try_acquire(&node, &options).await.unwrap();
-    // A busy machine may stand still when the time has come.
+    // A busy machine may stall at this time.
     let options = Keep::new().stop(SHORT * 2 / 3);
     let held = alice.keep(&change, &options).await.unwrap();
     let deadline = held.held_state().deadline;

@@ -1,4 +1,4 @@
-//! Writes whose answers never came: what became of them is found out, not guessed.
+//! Writes that get no answer: the library finds out whether they took effect.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ on_both_servers! {
     while_the_lease_cannot_be_read_nothing_is_known,
 }
 
-/// The verbs, each as alice, on a Lease that they have to change.
+/// The verbs. Each is called as alice, on a Lease that it has to change.
 const VERBS: [&str; 9] = [
     "acquire anew",
     "acquire",
@@ -54,7 +54,7 @@ const VERBS: [&str; 9] = [
     "unhold",
 ];
 
-/// Prepares a node for `verb`; what stands there is what `verb` is for.
+/// Creates a node and a Lease in the state that `verb` needs.
 async fn arrange(cluster: &Cluster, verb: &str) -> (String, Option<NodeLease>) {
     let node = cluster.node(&verb.replace(' ', "-")).await;
     let (alice, bob) = (cluster.holder("alice"), cluster.holder("bob"));
@@ -114,8 +114,8 @@ fn done_by(verb: &str) -> Done {
     }
 }
 
-/// Carries every verb out over a wire that has this fate for the first write, and checks that it
-/// is done and written once.
+/// Calls every verb on a wire that applies `fate` to the first write. Checks that the verb succeeds
+/// and that its write takes effect only once.
 async fn every_verb(cluster: &Cluster, fate: impl Fn() -> Fate, expected: &[SideEffect]) {
     for verb in VERBS {
         let (node, seen) = arrange(cluster, verb).await;
@@ -150,7 +150,7 @@ async fn a_write_behind_a_gateway_timeout_was_a_success(cluster: Cluster) {
     every_verb(&cluster, fate, &[SideEffect::AnswerLost]).await;
 }
 
-/// A proxy repeated it, and only the copy was refused.
+/// A proxy has sent the write twice, and only the copy was refused.
 async fn a_write_that_was_refused_as_one_too_many_was_a_success(cluster: Cluster) {
     let fate = || Fate::AnsweredInstead(StatusCode::TOO_MANY_REQUESTS);
     every_verb(&cluster, fate, &[SideEffect::AnswerLost]).await;
@@ -173,7 +173,8 @@ async fn a_write_that_the_connection_kept_out_is_sent_again(cluster: Cluster) {
     every_verb(&cluster, || Fate::Reset, &[]).await;
 }
 
-/// The Lease moves on without it, so that it is decided and sent anew.
+/// The Lease changes, and the first write never arrives. So a new decision is made, and a new write
+/// is sent.
 async fn a_write_that_was_kept_out_is_no_success_because_others_touched_the_lease(
     cluster: Cluster,
 ) {
@@ -198,7 +199,7 @@ async fn a_write_that_was_kept_out_is_no_success_because_others_touched_the_leas
     }
 }
 
-/// However the write is settled: by another read, or by sending it again.
+/// The outcome of the write is settled by another read, or by sending it again.
 async fn belief_counts_from_before_the_attempt_that_landed(cluster: Cluster) {
     let time_passes = async { tokio::time::sleep(Duration::from_millis(50)).await };
     let landed = Wire::first_write(Fate::AnswerLost(Box::pin(time_passes)));
@@ -217,7 +218,7 @@ async fn belief_counts_from_before_the_attempt_that_landed(cluster: Cluster) {
         let deadline = change.deadline.unwrap();
         let minute = Span::seconds(60);
         let sent = wire.writes_at();
-        // The one that landed is the one whose time stands there.
+        // The `renewTime` in the Lease shows which write took effect.
         let landed = if name == "landed" { sent[0] } else { sent[1] };
         assert!(deadline >= before.plus(minute), "{name}");
         assert!(deadline <= landed.plus(minute), "{name}");
@@ -263,7 +264,7 @@ async fn a_landed_release_is_known_again_after_another_acquired(cluster: Cluster
     assert_eq!(holder(&cluster, &node).await, "bob");
 }
 
-/// Another renewal of the same lock hides the one whose answer was lost, or which a proxy repeated.
+/// After a lost answer or a repeated write, another renewal of the same lock hides the first one.
 async fn time_is_added_once_even_after_other_writes(cluster: Cluster) {
     for name in ["lost", "repeated"] {
         let node = cluster.node(name).await;
@@ -336,7 +337,7 @@ async fn a_landed_acquisition_that_was_released_by_force_is_not_made_again(clust
     );
 }
 
-/// Something on the way sends a write twice, and hands the second answer on.
+/// A proxy sends a write twice, and returns the answer to the second one.
 async fn a_write_that_was_sent_twice_on_the_way_is_a_success(cluster: Cluster) {
     for verb in VERBS {
         let (node, seen) = arrange(&cluster, verb).await;
@@ -352,7 +353,7 @@ async fn a_write_that_was_sent_twice_on_the_way_is_a_success(cluster: Cluster) {
     }
 }
 
-/// A lease that is over before its answer comes is no success.
+/// If the lock has expired before the answer comes, the acquisition did not succeed.
 async fn an_acquisition_that_ended_before_it_was_answered_is_made_anew(cluster: Cluster) {
     let (node, _) = arrange(&cluster, "acquire").await;
     let time_passes = async { tokio::time::sleep(Duration::from_millis(8_500)).await };
@@ -396,7 +397,7 @@ async fn a_late_write_that_lands_between_two_attempts_is_a_success(cluster: Clus
             }
             let annotations = &mut body["metadata"]["annotations"];
             annotations["kubectl-maint.dev/released-at"] = Value::Null;
-            // It counts in seconds.
+            // The history contains seconds.
             let history = &mut annotations["kubectl-maint.dev/history"];
             if let Some(entries) = history.as_str() {
                 *history = entries.replace(|c: char| c.is_ascii_digit(), "").into();
@@ -418,7 +419,7 @@ async fn a_late_creation_that_another_overtook_lands_nowhere(cluster: Cluster) {
     assert_overtaken(&cluster, &node).await;
 }
 
-/// alice's first write is delayed, and bob acquires before her second.
+/// The first write of alice is delayed, and bob acquires the lock before her second one.
 async fn assert_overtaken(cluster: &Cluster, node: &str) {
     let (letter, delayed) = Fate::delayed();
     let (bob, taken) = (cluster.holder("bob"), node.to_owned());
@@ -442,7 +443,7 @@ async fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed(clu
     assert_eq!(holder(&cluster, &node).await, "");
     assert_eq!(letter.deliver().await, StatusCode::OK);
     assert_eq!(holder(&cluster, &node).await, "alice");
-    // A caller can find out, and release the lock.
+    // The caller can see that, and release the lock.
     let alice = cluster.holder("alice");
     alice.release(&node, &Release::new()).await.unwrap();
 }
@@ -480,7 +481,7 @@ fn a_copy_is_not_refused_because_the_lock_has_expired() {
     });
 }
 
-/// Carries `verb` out while no write gets through, the first of which is only delayed.
+/// Calls `verb` while no write succeeds. The first write is only delayed.
 async fn give_up(cluster: &Cluster, verb: &str, node: &str) -> (Letter, Error) {
     let (letter, delayed) = Fate::delayed();
     let mut delayed = Some(delayed);
@@ -508,7 +509,7 @@ async fn a_write_that_nobody_answers_ends_as_unknown(cluster: Cluster) {
 
 async fn while_the_lease_cannot_be_read_nothing_is_known(cluster: Cluster) {
     let (node, _) = arrange(&cluster, "acquire").await;
-    // The first write lands, and from then on nothing gets through.
+    // The first write takes effect, and all later requests are refused.
     let wire = Wire::planned(|passing| match passing.writes {
         0 => Fate::Pass,
         1 if passing.is_write() => Fate::answer_lost(),

@@ -1,4 +1,4 @@
-//! The namespace of the Leases: made on the way, and gone or going at the wrong moment.
+//! The namespace of the Leases: it is created if necessary, and may be missing or terminating.
 
 use http::StatusCode;
 use maintenance_lease::protocol::Refusal;
@@ -34,7 +34,7 @@ async fn without_it_every_node_is_free(cluster: Cluster) {
     assert_eq!(refused.refusal, Refusal::NotHeld);
 }
 
-/// A wire on which something happens before the request that `what` names, the first time.
+/// A wire on which `something` happens before the first request that `what` names.
 fn before<F>(what: &'static str, something: F) -> Wire
 where
     F: Future<Output = ()> + Send + 'static,

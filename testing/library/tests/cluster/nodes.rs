@@ -1,4 +1,4 @@
-//! The Node beside its Lease: it owns it, and takes it along.
+//! The Node of a Lease: it owns the Lease, which is deleted with it.
 
 use maintenance_lease::protocol::{Refusal, State};
 use maintenance_lease::{Acquire, Done, Error, Hold, Release, Renew, SideEffect};
@@ -39,7 +39,8 @@ async fn deleting_the_node_collects_the_lease_and_a_new_node_starts_free(cluster
     assert_eq!(second.state_before, State::Free);
     assert_eq!(second.lease.as_ref().unwrap().transitions(), 1);
 
-    // The old holder's token is of another Lease, whatever the transitions.
+    // The lock id of the old holder belongs to another Lease, although the transitions are the
+    // same.
     let stale = Renew::new().lock_id(first.lock_id().unwrap());
     let refused = refusal(alice.renew(&node, &stale).await);
     assert_eq!(refused.refusal, Refusal::ChangedHands);
@@ -119,7 +120,7 @@ async fn nothing_begins_on_a_node_in_deletion(cluster: Cluster) {
         .await;
 }
 
-/// The Lease has no owner, so that it is there after its node.
+/// The Lease has no owner reference, so it is not deleted with its node.
 async fn a_lock_can_be_ended_without_its_node(cluster: Cluster) {
     let node = cluster.name("ghost");
     let spec = json!({
@@ -135,7 +136,8 @@ async fn a_lock_can_be_ended_without_its_node(cluster: Cluster) {
     assert_eq!(released.done, Done::Released);
 }
 
-/// Without a controller manager the Lease of the earlier node stays for as long as this takes.
+/// There is no controller manager, so the Lease of the earlier node is not deleted during this
+/// test.
 async fn acquiring_hands_the_lease_of_an_earlier_node_over(cluster: Cluster) {
     let node = cluster.name("n");
     let uid = cluster.create_node(&node).await;
@@ -175,7 +177,8 @@ async fn a_hold_owns_as_an_acquisition_does(cluster: Cluster) {
     assert_eq!(lease["spec"]["leaseDurationSeconds"], i32::MAX);
 }
 
-/// That command has written the ended lock id on the Node, and was killed before the Lease.
+/// That command has written the lock id of the ended hold to the Node, and was killed before it
+/// wrote the Lease.
 async fn a_hold_that_a_command_has_begun_to_end_gets_a_new_lock_id(cluster: Cluster) {
     let node = cluster.node("n").await;
     let alice = cluster.holder("alice");

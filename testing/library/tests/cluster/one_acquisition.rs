@@ -1,4 +1,4 @@
-//! Tokens, confirmations and every verb's second thoughts are for one acquisition and no other.
+//! A lock id, a confirmation and a repeated decision are valid for one acquisition only.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn seen(maintenance: &Maintenance, node: &str) -> NodeLease {
     maintenance.get(node).await.unwrap().expect("a Lease")
 }
 
-/// Lets `holder`'s acquisition of `node` end as if an hour had passed.
+/// Makes the acquisition of `node` expire, as if an hour had passed.
 async fn let_expire(cluster: &Cluster, node: &str) {
     let spec = json!({"acquireTime": cluster.ago(3600), "renewTime": cluster.ago(3600)});
     cluster.patch_lease(node, json!({"spec": spec})).await;
@@ -97,7 +97,7 @@ async fn a_token_is_for_the_acquisition_that_gave_it(cluster: Cluster) {
     assert_eq!(refused.refusal, Refusal::ChangedHands);
     assert_eq!(cluster.lease(&node).await, before);
 
-    // A token is a word that goes through a script.
+    // A lock id can be passed through a script as text.
     let second = second.to_string().parse().unwrap();
     alice
         .renew(&node, &Renew::new().lock_id(second))
@@ -105,7 +105,7 @@ async fn a_token_is_for_the_acquisition_that_gave_it(cluster: Cluster) {
         .unwrap();
 }
 
-/// As after a restored backup: holder, transitions and nonce are those of before.
+/// As after a backup is restored: the holder, transitions and nonce are the same as before.
 async fn a_token_of_a_lease_that_was_made_anew_is_worth_nothing(cluster: Cluster) {
     let node = cluster.node("n").await;
     let alice = cluster.holder("alice");
@@ -235,13 +235,13 @@ async fn an_unhold_is_of_the_hold_that_was_confirmed(cluster: Cluster) {
     assert_eq!(refused.lease.unwrap().reason(), Some("another disk"));
 
     let confirmed = seen(&alice, &node).await;
-    // Its reason changes, but it stays the same hold.
+    // Only the reason changes. It stays the same hold.
     bob.hold(&node, &Hold::new("both disks")).await.unwrap();
     let change = alice.unhold_seen(&node, Some(&confirmed), None).await;
     assert_eq!(change.unwrap().done, Done::Released);
 }
 
-/// alice's lease expires, and bob takes it after alice's verb has read it.
+/// The lock of alice expires after her verb has read it, and bob acquires it before her write.
 async fn a_lock_that_changes_hands_between_read_and_write_is_not_touched(cluster: Cluster) {
     let node = cluster.node("n").await;
     let (alice, bob) = (cluster.holder("alice"), cluster.holder("bob"));

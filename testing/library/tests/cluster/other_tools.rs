@@ -1,4 +1,4 @@
-//! Leases that other tools write, or write to.
+//! Leases that other tools create or change.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ async fn writes_of_others_survive_every_verb(cluster: Cluster) {
     assert_eq!(
         ours,
         [
-            // Of the last takeover.
+            // An annotation of the last takeover.
             "kubectl-maint.dev/breaks",
             "kubectl-maint.dev/history",
             "kubectl-maint.dev/last-acquisition",
@@ -93,7 +93,7 @@ async fn assert_untouched(cluster: &Cluster, theirs: &Value) {
     }
 }
 
-/// It empties the holder, sets a second's duration, and renews.
+/// client-go empties the holder, sets the duration to one second, and sets the times.
 async fn a_lease_that_client_go_released_is_free(cluster: Cluster) {
     let node = cluster.node("n").await;
     let spec = json!({
@@ -115,8 +115,8 @@ async fn a_lease_that_client_go_released_is_free(cluster: Cluster) {
     assert_eq!(change.lease.unwrap().transitions(), 4);
 }
 
-/// The remediation operators of medik8s keep such Leases elsewhere: renewed, but without the time
-/// of the acquisition and without transitions.
+/// The remediation operators of medik8s have such Leases in another namespace. They renew them, but
+/// do not set `acquireTime` and `leaseTransitions`.
 async fn a_lease_of_medik8s_is_held_by_it_and_then_expires(cluster: Cluster) {
     let node = cluster.name("n");
     let uid = cluster.create_node(&node).await;
@@ -169,8 +169,8 @@ async fn a_holder_that_writes_no_nonce_may_use_every_verb(cluster: Cluster) {
     assert_eq!(annotation(&lease, "last-holder"), "kubeadm:alice");
 }
 
-/// client-go's leader election takes what has expired as it takes everything: it writes the spec,
-/// counts, and leaves annotations as they are.
+/// Leader election in client-go acquires an expired lock like any other: it writes the spec,
+/// increments `leaseTransitions`, and does not change annotations.
 async fn take_over_as_client_go(cluster: &Cluster, node: &str, holder: &str, time: i64) {
     let count = cluster.lease(node).await["spec"]["leaseTransitions"].as_i64();
     let spec = json!({
@@ -183,7 +183,7 @@ async fn take_over_as_client_go(cluster: &Cluster, node: &str, holder: &str, tim
     cluster.patch_lease(node, json!({ "spec": spec })).await;
 }
 
-/// A node that alice acquired after bob had, and both for a minute; and her lock_id.
+/// A node that bob and then alice acquired, both for 60 s. Returns her lock id as well.
 async fn expired_lease_of_alice(cluster: &Cluster) -> (String, LockId) {
     let node = cluster.node("n").await;
     let minute = Acquire::new().duration(Duration::from_secs(60));

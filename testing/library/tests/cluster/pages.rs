@@ -1,4 +1,4 @@
-//! Pages for people in place of answers, as from a proxy at which somebody has to log in.
+//! HTML pages instead of answers, as from a proxy that requires a login.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn behind_a_page(cluster: &Cluster) -> Maintenance {
     cluster.holder_on(&wire, "alice")
 }
 
-/// The request, if the answer did not come from an API server.
+/// The request of this error, which says that the answer did not come from an API server.
 fn request_of(error: Error) -> String {
     match error {
         Error::Api(ApiError::NotKubernetes { request, .. }) => request,

@@ -1,4 +1,5 @@
-//! A machine that was paused: nothing is decided, begun or continued on what that made doubtful.
+//! A machine that was paused: no decision is made, and no work begins or continues, on data that
+//! the pause made doubtful.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,7 +24,7 @@ on_both_servers! {
 
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// alice, on a machine whose clock is an hour ahead and that can be paused.
+/// alice, on a machine that can be paused and whose clock is one hour ahead.
 fn alice(cluster: &Cluster, wire: &Wire) -> (Maintenance, Arc<PausedMachine>) {
     let machine = PausedMachine::new(cluster.env.clone(), Span::seconds(3_600));
     let alice = cluster.builder_on(wire, "alice").env(machine.clone());

@@ -1,4 +1,4 @@
-//! Many want one node at once.
+//! Many clients want one node at the same time.
 
 use futures::future::join_all;
 use maintenance_lease::protocol::Refusal;
@@ -26,7 +26,7 @@ async fn of_64_who_share_an_identity_one_wins_each_round(cluster: Cluster) {
     race(&cluster, Refusal::HeldByCaller, |_| "shared".to_owned()).await;
 }
 
-/// The first round begins without a Lease, the others with a free one.
+/// In the first round, the node has no Lease. In later rounds, its lock is free.
 async fn race(cluster: &Cluster, expected: Refusal, identity: impl Fn(usize) -> String) {
     let node = cluster.node("n").await;
     let contenders: Vec<Maintenance> = join_all((0..CONTENDERS).map(|contender| {

@@ -1,4 +1,5 @@
-//! Conflicts, throttling and failing servers: a decision, or an error while somebody still waits.
+//! Conflicts, throttling and failing servers: a verb ends with a decision or an error within its
+//! time limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -32,7 +33,7 @@ on_both_servers! {
     a_refused_write_is_reported_as_not_done,
 }
 
-/// A wire on which something happens before each of the first `times` writes.
+/// A wire on which `something` happens before each of the first `times` writes.
 fn before_writes<F>(times: u32, something: impl Fn(u32) -> F + Send + 'static) -> Wire
 where
     F: Future<Output = ()> + Send + 'static,
@@ -48,7 +49,7 @@ where
     })
 }
 
-/// Somebody touches the node's Lease before each of the first `times` writes.
+/// A wire on which somebody changes the node's Lease before each of the first `times` writes.
 fn conflicting_server(cluster: &Cluster, node: &str, times: u32) -> Wire {
     let (cluster, node) = (cluster.clone(), node.to_owned());
     before_writes(times, move |_| {
@@ -73,7 +74,7 @@ async fn conflicts_that_stop_end_with_the_lease(cluster: Cluster) {
     assert_eq!(change.done, Done::Released);
 }
 
-/// Each adds to the end that it read first.
+/// Each adds a minute to the end that it read first.
 async fn extensions_at_the_same_time_end_alike(cluster: Cluster) {
     let node = cluster.node("n").await;
     let alice = cluster.holder("alice");
@@ -83,7 +84,7 @@ async fn extensions_at_the_same_time_end_alike(cluster: Cluster) {
     let seen = alice.read(&node, false).await.unwrap();
     let end = async || alice.get(&node).await.unwrap().unwrap().end().unwrap();
     let before = end().await;
-    // No two of them write the same time.
+    // Each of them writes another time.
     let now = cluster.now();
     let handle = |number| cluster.holder_at(now + TimeDelta::milliseconds(number), "alice");
     let handles: Vec<_> = (0..8).map(handle).collect();
@@ -95,7 +96,7 @@ async fn extensions_at_the_same_time_end_alike(cluster: Cluster) {
         extended.unwrap();
     }
     let added = end().await - before;
-    // A duration is a whole number of seconds, rounded up by each of them.
+    // Each write rounds the duration up to a whole second.
     assert!((60..=68).contains(&added.ceil_seconds()), "{added:?}");
 }
 
@@ -181,7 +182,7 @@ async fn a_lease_deleted_before_the_write_is_no_longer_held(cluster: Cluster) {
     assert_eq!(cluster.lease(&node).await, Value::Null);
 }
 
-/// Somebody creates the Lease before every creation, and deletes it after.
+/// Somebody creates the Lease before every write of ours, and deletes it afterwards.
 async fn a_lease_that_comes_and_goes_ends_at_the_time_limit(cluster: Cluster) {
     let node = cluster.node("n").await;
     cluster.make_namespace().await;
@@ -210,7 +211,7 @@ async fn a_lease_that_comes_and_goes_ends_at_the_time_limit(cluster: Cluster) {
     }
 }
 
-/// A holder who waits two seconds for an answer.
+/// A holder with a request timeout of two seconds.
 fn with_two_seconds(cluster: &Cluster, wire: &Wire) -> Maintenance {
     cluster
         .builder_on(wire, "alice")
@@ -268,7 +269,7 @@ async fn a_write_throttled_for_longer_than_anyone_waits_is_reported(cluster: Clu
     );
 }
 
-/// A policy of ours refuses the request by this rule.
+/// A refusal by one of our policies, by this rule.
 fn refused_by_policy(code: &str) -> Fate {
     let policy = "kubectl-maint-leases";
     let message = format!(
@@ -295,7 +296,7 @@ async fn a_write_that_a_policy_finds_early_is_decided_again(cluster: Cluster) {
         let (first, second) = (writes.next().unwrap(), writes.next().unwrap());
         let pause = Span::seconds(1);
         assert!(second.at >= first.at.plus(pause));
-        // The Lease was read again, and the write has a new time.
+        // A new decision was made, and the write has a new time.
         assert_ne!(
             first.body["spec"]["renewTime"],
             second.body["spec"]["renewTime"]
@@ -304,7 +305,7 @@ async fn a_write_that_a_policy_finds_early_is_decided_again(cluster: Cluster) {
     }
 }
 
-/// Longer than a single attempt tries.
+/// A wait retries more often than a single attempt.
 async fn a_wait_continues_after_a_policy_refused_an_early_write(cluster: Cluster) {
     for code in ["maint-clock", "maint-live-lock"] {
         let node = cluster.node(code).await;
@@ -369,7 +370,7 @@ async fn a_refused_write_is_reported_as_not_done(cluster: Cluster) {
     assert_eq!(wire.passed().last().unwrap().writes, 1);
 }
 
-/// What a verb's time comes to is exact only where time is the sandbox's.
+/// Only virtual time is exact enough to measure how long a verb takes.
 #[test]
 fn no_verb_outlasts_three_request_timeouts_and_one_request() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {

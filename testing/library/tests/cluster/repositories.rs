@@ -1,4 +1,4 @@
-//! Leases elsewhere than among those of Nodes: other namespaces, and parts of one by labels.
+//! Leases that do not belong to Nodes: in other namespaces, and in a part of a namespace by labels.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ on_both_servers! {
     labels_can_distinguish_node_leases,
 }
 
-/// A namespace of the case's own.
+/// Creates a namespace for this case.
 async fn namespace(cluster: &Cluster, short: &str) -> String {
     let name = cluster.name(short).replace('.', "-");
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
@@ -93,7 +93,7 @@ async fn elsewhere_kubeadm_is_a_name_like_any_other(cluster: Cluster) {
     let change = acquire(&bob, "backup").await;
     assert!(matches!(change.state_before, State::Expired { .. }));
 
-    // What would be alice's hold of a node is here somebody else.
+    // For nodes, this holder would be a hold of alice. Here it is another identity.
     let other = holder(&cluster, &apps, "kubeadm:alice");
     acquire(&other, "restore").await;
     let alice = holder(&cluster, &apps, "alice");
@@ -140,7 +140,7 @@ async fn messages_name_the_lease_and_its_namespace(cluster: Cluster) {
     let refused = refusal(bob.try_acquire("backup", &Acquire::new()).await);
     assert_eq!(refused.to_string(), "lease/backup is held by alice");
 
-    // It stays, terminating, for as long as somebody else's finalizer is there.
+    // The namespace stays in Terminating because of this finalizer.
     let path = format!("/api/v1/namespaces/{namespace}");
     let finalizers = |names: Value| json!({"metadata": {"finalizers": names}});
     cluster
@@ -155,7 +155,7 @@ async fn messages_name_the_lease_and_its_namespace(cluster: Cluster) {
     );
 }
 
-/// Two applications in one namespace.
+/// Two applications that share a namespace.
 async fn two_applications(cluster: &Cluster) -> (Maintenance, Maintenance, String) {
     let namespace = namespace(cluster, "apps").await;
     let shared = Repository::new(&namespace);
@@ -186,7 +186,7 @@ async fn two_applications_see_nothing_of_each_other(cluster: Cluster) {
     db.release("compaction", &Release::new()).await.unwrap();
     acquire(&db, "compaction").await;
 
-    // A name is used once per namespace. The second client gets an error that says why.
+    // A name can be used once per namespace. The second client gets an error that explains this.
     let refused = refusal(queue.try_acquire("compaction", &Acquire::new()).await);
     assert_eq!(refused.refusal, Refusal::Foreign);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What each verb asks of the server, to the request.
+//! The exact requests of each verb.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ on_both_servers! { alone: the_first_acquisition_in_a_cluster_makes_the_namespace
 const BEGIN: [&str; 3] = ["GET lease", "GET node", "PATCH lease"];
 const GO_ON: [&str; 2] = ["GET lease", "PATCH lease"];
 
-/// The requests that `verb` made on this wire; reads that go side by side are in either order.
+/// The requests that `verb` sends on this wire. Parallel reads may be in either order.
 async fn count(wire: &Wire, verb: impl AsyncFnOnce()) -> Vec<String> {
     let before = wire.requests().len();
     verb().await;
@@ -73,7 +73,7 @@ async fn the_first_acquisition_in_a_cluster_makes_the_namespace_on_the_way(clust
     let requests = count(&wire, async || {
         alice.try_acquire(&node, &Acquire::new()).await.unwrap();
     });
-    // Others may have come through the door that it opened: it looks again.
+    // Others may have created the Lease once the namespace existed, so it is read again.
     assert_eq!(
         requests.await,
         [
@@ -179,7 +179,7 @@ async fn every_request_has_a_timeout_for_the_server(cluster: Cluster) {
     for passing in wire.passed() {
         assert!(!passing.query.contains("timeout"), "{}", passing.query);
     }
-    // The server takes no longer one than it can count in nanoseconds.
+    // The server does not accept a timeout that it can't express in nanoseconds.
     let endless = cluster
         .builder("alice")
         .request_timeout(Some(Duration::MAX));

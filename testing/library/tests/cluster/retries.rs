@@ -1,4 +1,4 @@
-//! Reads are retried on broken connections and busy servers; writes are not.
+//! Reads are retried if the connection breaks or the server is busy. Writes are not.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ on_both_servers! {
     a_write_is_sent_once,
 }
 
-/// A connection that treats the first `count` requests in this way.
+/// A wire that applies this fate to the first `count` requests.
 fn first(count: usize, fate: fn() -> Fate) -> Wire {
     let mut left = count;
     Wire::planned(move |_| match left {
@@ -63,7 +63,7 @@ async fn a_read_whose_answer_breaks_off_is_sent_again(cluster: Cluster) {
     let wire = Wire::planned(move |_| {
         breaks = !breaks;
         match breaks {
-            // With the last object of a list, but without the end of the list.
+            // The answer contains the last object of a list, but not the end of the list.
             true => Fate::CutShort(|body| body.len() - 2),
             false => Fate::Pass,
         }
@@ -100,7 +100,7 @@ async fn unanswered_requests_are_sent_six_times(cluster: Cluster) {
     let failed = alice.build().unwrap().get("n").await.unwrap_err();
     assert!(matches!(failed, Error::Api(ApiError::Transport(_))));
     assert_eq!(wire.passed().len(), 6);
-    // Without a `Retry-After`, only 429 is retried.
+    // Without a `Retry-After` header, only 429 is retried.
     for (code, sent) in [
         (StatusCode::TOO_MANY_REQUESTS, 11),
         (StatusCode::SERVICE_UNAVAILABLE, 1),

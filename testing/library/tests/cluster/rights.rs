@@ -1,5 +1,4 @@
-//! Users with too few rights see which one is missing. Only the real server has
-//! users.
+//! Users with too few rights see which right is missing. Only the real server has users.
 
 use control_plane::Rule;
 use maintenance_lease::{
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Cluster, alone_on_kubernetes, on_kubernetes};
 
-/// What acquiring takes where the namespace is there.
+/// The rights to acquire a lock if the namespace exists.
 const LEASE_VERBS: [&str; 3] = ["get", "create", "patch"];
 
 fn leases(verbs: &[&str]) -> Rule {
@@ -94,7 +93,7 @@ fn without_the_right_to_read_nodes_acquire_works() {
         user.renew(&node, &Renew::new()).await.unwrap();
         user.release(&node, &Release::new()).await.unwrap();
 
-        // The next who may read nodes makes good for it.
+        // The next acquisition by a user who may read Nodes adds the owner reference.
         let alice = cluster.holder("alice");
         alice.try_acquire(&node, &Acquire::new()).await.unwrap();
         let lease = cluster.lease(&node).await;

@@ -1,4 +1,4 @@
-//! Outside a tokio runtime, a client would panic. So nothing is sent and nothing is kept.
+//! Outside a tokio runtime, a client would panic. So no request is sent and no lock is kept.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 const NODE: &str = "worker-1";
 
-/// A runtime for what clients do behind the fixtures, and a handle on the locks of a repository.
+/// A runtime for the client's background tasks, and a handle on the locks of a repository.
 fn locks(repository: Repository) -> (Runtime, Maintenance) {
     let runtime = Runtime::new().unwrap();
     let client = runtime.block_on(async {

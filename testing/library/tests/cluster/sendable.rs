@@ -1,7 +1,7 @@
-//! Every public future, and the handle of a held lease, may go to another thread: what a program
-//! spawns on a multi-threaded runtime.
+//! Every public future, and the handle of a held lease, can be sent to another thread, as programs
+//! on a multi-threaded runtime need it.
 //!
-//! It is compiled, which is the test, and never run.
+//! The test is that this compiles. It is never run.
 #![expect(dead_code, reason = "it is compiled, and never run")]
 
 use std::convert::Infallible;

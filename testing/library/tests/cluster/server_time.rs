@@ -18,7 +18,8 @@ on_both_servers! {
 
 const HOUR: i64 = 3600;
 
-/// A holder whose clock is off, and who has met the server.
+/// A holder whose clock is ahead by so many seconds, and who has already had an answer from the
+/// server.
 async fn with_clock(cluster: &Cluster, ahead_seconds: i64) -> Maintenance {
     let ahead = Span::micros(ahead_seconds * 1_000_000);
     let clock = PausedMachine::new(cluster.env.clone(), ahead);
@@ -28,7 +29,7 @@ async fn with_clock(cluster: &Cluster, ahead_seconds: i64) -> Maintenance {
     holder
 }
 
-/// How far the local clock is ahead, in hours, as people are warned.
+/// By how many hours the local clock is ahead, according to the warning.
 fn warned_of(holder: &Maintenance) -> i64 {
     let Some(ClockWarning::LocalClock { ahead }) = holder.server_time().warning() else {
         panic!("no warning of the local clock");
@@ -62,7 +63,7 @@ async fn a_clock_that_is_behind_writes_the_servers_time(cluster: Cluster) {
     let acquired = change.lease.unwrap().acquired().unwrap();
     assert!((acquired - before).abs() < TimeDelta::minutes(10));
     assert_eq!(warned_of(&alice), -1);
-    // What it wrote counts with those whose clocks are right.
+    // The lock is valid for holders whose clocks are right.
     let bob = cluster.holder("bob");
     let refused = refusal(bob.try_acquire(&node, &Acquire::new()).await);
     assert_eq!(refused.refusal, Refusal::Held);

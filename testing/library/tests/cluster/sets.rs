@@ -34,15 +34,15 @@ on_both_servers! {
     a_dry_run_waits_for_nobody,
 }
 
-/// What a set told.
+/// A progress report of a set.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) held: usize,
-    /// The node that it waits for, and why.
+    /// The node that the set waits for, and why.
     pub(super) blocked: Option<(String, Refusal)>,
 }
 
-/// A set at work.
+/// A set in progress.
 pub(super) struct Locking {
     task: JoinHandle<SetOutcome>,
     told: UnboundedReceiver<Told>,
@@ -64,7 +64,7 @@ impl Locking {
                     _ => None,
                 };
                 let held = progress.held;
-                // A test that is over listens no more.
+                // The test may have ended.
                 let _ = sender.send(Told { held, blocked });
             };
             let interrupt = async {
@@ -81,7 +81,7 @@ impl Locking {
         }
     }
 
-    /// What it says next of what stands in its way, with how many it has.
+    /// The next report of a refused node, with the number of locks that the set holds.
     pub(super) async fn blocked(&mut self) -> (usize, String, Refusal) {
         loop {
             let told = self.told.recv().await.expect("it waits");
@@ -96,7 +96,7 @@ impl Locking {
         interrupt.send(()).expect("it is at work");
     }
 
-    /// Drops its future where it stands.
+    /// Drops the future of the set.
     pub(super) async fn abandon(self) {
         self.task.abort();
         assert!(self.task.await.is_err(), "it was at work");
@@ -106,7 +106,7 @@ impl Locking {
         self.task.await.expect("it does not panic")
     }
 
-    /// Ends with all of them.
+    /// Expects that the set ends with all locks.
     pub(super) async fn locks_all(self, nodes: &[String]) {
         let outcome = self.ends().await;
         assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
@@ -124,7 +124,7 @@ pub(super) async fn nodes<const N: usize>(cluster: &Cluster, names: [&str; N]) -
     nodes
 }
 
-/// Who holds the node; empty if nobody does.
+/// The holder of the node, or an empty string.
 pub(super) async fn holder(cluster: &Cluster, node: &str) -> String {
     let lease = cluster.lease(node).await;
     lease["spec"]["holderIdentity"]
@@ -145,7 +145,7 @@ pub(super) async fn release(who: &Maintenance, node: &str) {
     who.release(node, &Release::new()).await.unwrap();
 }
 
-/// A wire on which something happens before the first write to `node`.
+/// A wire on which `something` happens before the first write to `node`.
 pub(super) fn before_the_write_to(node: &str, something: BoxFuture<'static, ()>) -> Wire {
     let (end, mut something) = (format!("/{node}"), Some(something));
     Wire::planned(move |passing| {
@@ -211,7 +211,7 @@ async fn waiting_locks_nodes_in_name_order(cluster: Cluster) {
     locking.locks_all(&[a.clone(), b.clone(), c.clone()]).await;
     let written = written(&wire);
     assert_eq!(written[..3], [a.clone(), b.clone(), c.clone()]);
-    // Each is made sure of in the end.
+    // Each lock is checked at the end.
     let checks: BTreeMap<&String, ()> = written[3..].iter().map(|node| (node, ())).collect();
     assert_eq!(checks.into_keys().collect::<Vec<_>>(), [&a, &b, &c]);
 }
@@ -270,12 +270,12 @@ async fn a_lease_that_became_a_hold_is_not_released(cluster: Cluster) {
     let outcome = Locking::begin(&alice, &[a.clone(), b], options)
         .ends()
         .await;
-    // There is no way back to what it was, and free is not what its holder wants.
+    // The earlier lock can't be restored, and its holder does not want the node to become free.
     assert_eq!(outcome.held.keys().collect::<Vec<_>>(), [&a]);
     assert_eq!(holder(&cluster, &a).await, "kubeadm:alice");
 }
 
-/// Its holder may still be working there.
+/// The earlier holder may still be working on the node.
 async fn what_was_taken_over_stays_on_hold(cluster: Cluster) {
     let [a, b, c] = nodes(&cluster, ["a", "b", "c"]).await;
     let alice = cluster.holder("alice");

@@ -1,4 +1,4 @@
-//! The states of a Lease, as written by hand at noon, and what acquiring makes of each.
+//! The states of a Lease that was written by hand at noon, and the result of acquiring in each.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn for_a_minute() -> Acquire {
     Acquire::new().duration(Duration::from_secs(60))
 }
 
-/// bob has held it since noon, for a minute.
+/// bob has held the lock since noon, for 60 s.
 fn held_by_bob() -> Value {
     json!({
         "holderIdentity": "bob",
@@ -325,8 +325,8 @@ async fn a_lease_in_deletion_is_left_alone(cluster: Cluster) {
         .await;
 }
 
-/// Servers drop the field in silence unless a feature gate is on, which is why this has a server of
-/// its own.
+/// Servers drop this field without a message unless a feature gate is on, so this case has its own
+/// server.
 async fn a_lease_with_a_strategy_is_left_alone(cluster: Cluster) {
     let node = cluster.node("n").await;
     let mut spec = held_by_bob();

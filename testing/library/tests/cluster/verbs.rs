@@ -1,4 +1,4 @@
-//! Every verb in every situation: what it does, or why it refuses, and what it leaves behind.
+//! Every verb in every situation: its result or refusal, and the Lease afterwards.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,7 +25,7 @@ on_both_servers! {
     unhold_of_a_confirmed_hold,
 }
 
-/// What alice finds at noon.
+/// The situation that alice finds at noon.
 #[derive(Clone, Copy, Debug)]
 enum Situation {
     Absent,
@@ -50,7 +50,7 @@ impl Situation {
         Self::AnothersHold,
     ];
 
-    /// Holder, and how long after noon the lease ends.
+    /// The holder, and the end of the lock in seconds after noon.
     fn holder_and_end(self) -> Option<(&'static str, i64)> {
         match self {
             Self::Absent => None,
@@ -64,7 +64,7 @@ impl Situation {
         }
     }
 
-    /// Makes a node in this situation and returns its name and Lease.
+    /// Creates a node in this situation, and returns its name and Lease.
     async fn arrange(self, cluster: &Cluster) -> (String, Value) {
         let node = cluster.node(&format!("{self:?}").to_lowercase()).await;
         let Some((holder, end)) = self.holder_and_end() else {
@@ -90,7 +90,7 @@ impl Situation {
     }
 }
 
-/// What comes of a verb in a situation; where none is given, the verb can't be tried in it.
+/// The result of a verb in a situation. `None` if the verb can't be tried in it.
 type Expected = Option<Result<Done, Refusal>>;
 
 const ACQUIRED: Expected = Some(Ok(Done::Acquired));
@@ -272,7 +272,7 @@ async fn unhold_of_a_confirmed_hold(cluster: Cluster) {
     .await;
 }
 
-/// Tries `verb` as alice in all situations.
+/// Calls `verb` as alice in all situations.
 async fn try_all<V>(cluster: &Cluster, expected: [Expected; 8], verb: V)
 where
     V: AsyncFn(&Maintenance, &str) -> Result<Change, Error>,
@@ -303,7 +303,7 @@ where
     }
 }
 
-/// What a verb left in the Lease follows from what it did.
+/// Checks the Lease afterwards: it must match what the verb did.
 fn assert_left_behind(situation: &dyn fmt::Debug, done: Done, before: &Value, after: &Value) {
     let (old, new) = (&before["spec"], &after["spec"]);
     let time = micros(noon());
@@ -325,7 +325,7 @@ fn assert_left_behind(situation: &dyn fmt::Debug, done: Done, before: &Value, af
             for field in ["holderIdentity", "acquireTime", "leaseTransitions"] {
                 assert_eq!(new[field], old[field], "{situation:?}");
             }
-            // A renewal in the same instant as the last is still another one.
+            // A renewal in the same instant as the last one still changes the time.
             let time = if old["renewTime"] == time {
                 micros(noon() + Duration::from_micros(1))
             } else {

@@ -1,4 +1,4 @@
-//! A crowd waits for one lock: what each hand-over costs the server.
+//! Many waiters for one lock: the requests for each hand-over.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,7 +32,7 @@ async fn each_of_a_crowd_tries_once_when_the_lease_runs_out(cluster: Cluster) {
     assert_each_tried_once_a_hand_over(&crowd.wire.passed());
 }
 
-/// In virtual time no answer is late, so that nobody looks again.
+/// In virtual time, no answer is late, so no waiter reads again.
 #[test]
 fn many_waiters_only_watch() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
@@ -49,8 +49,8 @@ fn many_waiters_only_watch() {
     });
 }
 
-/// A holder, and many who wait for the same lock on one wire. Each gives it back as soon as it has
-/// it.
+/// A holder, and many waiters for the same lock on one wire. Each one releases the lock as soon as
+/// it has acquired it.
 struct Crowd {
     first: HeldLease,
     wire: Wire,
@@ -58,7 +58,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    /// `length` is that of the first holder's lease.
+    /// `length` is the duration of the first holder's lease.
     async fn gather(cluster: &Cluster, length: Duration) -> Self {
         let node = cluster.node("n").await;
         let acquire = Acquire::new().duration(length);
@@ -84,7 +84,7 @@ impl Crowd {
         while waiting.len() < CROWD {
             waiting.insert(told.recv().await.expect("somebody waits"));
         }
-        // The waiter reports changes until it ends.
+        // The waiters send reports until they end.
         tokio::spawn(async move { while told.recv().await.is_some() {} });
         Self { first, wire, turns }
     }
@@ -104,8 +104,8 @@ async fn turn(
     Ok(())
 }
 
-/// What frees the lock brings one version of its Lease. On it everybody who still waits sends one
-/// patch, and who has had the lock sends none.
+/// Each time the lock becomes free, its Lease has a new version. All remaining waiters send one
+/// patch on that version. Those who have had the lock send none.
 fn assert_each_tried_once_a_hand_over(passed: &[Passing]) {
     let mut tries = BTreeMap::<String, usize>::new();
     let mut releases = 0;

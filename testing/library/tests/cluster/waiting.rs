@@ -1,4 +1,4 @@
-//! Waiting for a lock: one watch, one timer, and one write a chance.
+//! Waiting for a lock: one watch, one timer, and one write each time the lock becomes free.
 
 mod holds;
 mod races;
@@ -42,21 +42,21 @@ on_both_servers! {
     alone: leases_of_an_election_are_not_waited_for,
 }
 
-/// What a waiter told.
+/// A report of a waiter.
 #[derive(Debug)]
 enum Told {
     Blocked(Box<Blocked>),
     Unwatched(String),
 }
 
-/// A waiter at work.
+/// A waiter in progress.
 struct Waiting {
     task: JoinHandle<Result<Change, Error>>,
     told: UnboundedReceiver<Told>,
 }
 
 impl Waiting {
-    /// Lets `who` wait for `node`, to acquire it.
+    /// Lets `who` wait for `node` and acquire it.
     fn to_acquire(who: &Maintenance, node: &str, options: Acquire) -> Self {
         let (sender, told) = unbounded_channel();
         let (who, node) = (who.clone(), node.to_owned());
@@ -77,12 +77,12 @@ impl Waiting {
         Self { task, told }
     }
 
-    /// What it tells next.
+    /// The next report.
     async fn next(&mut self) -> Told {
         self.told.recv().await.expect("it waits")
     }
 
-    /// What it says next of what stands in its way.
+    /// The next report, which must name the holder that blocks the waiter.
     async fn blocked(&mut self) -> Blocked {
         match self.next().await {
             Told::Blocked(blocked) => *blocked,
@@ -105,15 +105,15 @@ fn tell(told: &tokio::sync::mpsc::UnboundedSender<Told>, progress: Progress<'_>)
     let progress = match progress {
         Progress::Blocked(blocked) => Told::Blocked(Box::new(blocked.clone())),
         Progress::Unwatched(why) => Told::Unwatched(why.to_string()),
-        // Whether the watch goes on before the Lease is taken is a matter of chance.
+        // The watch may or may not resume before the Lease is acquired.
         Progress::Watched => return,
         other => panic!("{other:?}"),
     };
-    // A test that is over listens no more.
+    // The test may have ended.
     let _ = told.send(progress);
 }
 
-/// A node that bob holds, and bob.
+/// Creates a node that bob has locked, and returns the node and bob.
 async fn held_by_bob(cluster: &Cluster) -> (String, Maintenance) {
     let node = cluster.node("n").await;
     let bob = cluster.holder("bob");
@@ -122,7 +122,7 @@ async fn held_by_bob(cluster: &Cluster) -> (String, Maintenance) {
     (node, bob)
 }
 
-/// A node whose holder went away, and which is anybody's in about a second.
+/// Creates a Lease whose holder is gone, and which can be acquired in about one second.
 async fn about_to_expire(cluster: &Cluster, node: &str) {
     let spec = json!({
         "holderIdentity": "bob",
@@ -216,7 +216,7 @@ async fn leases_changed_since_are_written_as_the_watch_shows_them(cluster: Clust
     assert_eq!(written_on(&wire), released.resource_version().to_string());
 }
 
-/// The version that the last write was for.
+/// The resource version of the last write.
 fn written_on(wire: &Wire) -> String {
     let write = wire.passed().into_iter().rfind(Passing::is_write);
     let body = write.expect("something was written").body;
@@ -253,7 +253,7 @@ async fn a_node_that_is_created_anew_is_acquired_anew(cluster: Cluster) {
     let (node, _bob) = held_by_bob(&cluster).await;
     let (other, again) = (cluster.clone(), node.clone());
     let mut looks = 0;
-    // The second look at the Node is after its Lease went.
+    // The second read of the Node is after the deletion of its Lease.
     let wire = Wire::planned(move |passing| {
         looks += usize::from(passing.what() == "GET node");
         if looks == 2 && passing.what() == "GET node" {
@@ -451,7 +451,8 @@ async fn a_renewal_is_reported_as_the_same_blocker_with_a_later_end(cluster: Clu
     waiting.acquires().await;
 }
 
-/// By the server's clock it is over, but its holder may go by another: also one of the same name.
+/// By the server's clock, the lock has expired. But its holder may use another clock, even a holder
+/// with the same identity.
 async fn an_observed_change_gives_the_holder_the_stated_duration(cluster: Cluster) {
     for who in ["alice", "bob"] {
         let node = cluster.node(who).await;

@@ -1,4 +1,4 @@
-//! Other callers, who have some of the locks.
+//! Other callers that hold some of the locks.
 
 use std::time::Duration;
 
@@ -42,8 +42,8 @@ async fn a_rival_midway_ends_it_and_costs_few_requests(cluster: Cluster) {
         SetError::Lock(Error::Refused(refused)) => assert_eq!(refused.refusal, Refusal::Held),
         other => panic!("{other:?}"),
     }
-    // The reads before, a write and a release each, and a few looks at what was refused. After a slow answer, a node
-    // is read again.
+    // For each node: the two reads before, a write and a release. The others are repeated reads of the refused node, or
+    // reads after a slow answer.
     let requests = wire.requests().len();
     assert!(requests <= 2 * NODES + 2 * NODES + NODES, "{requests}");
     for node in &nodes {
@@ -103,7 +103,7 @@ async fn a_lease_that_becomes_a_hold_makes_it_give_way(cluster: Cluster) {
     locking.locks_all(&both).await;
 }
 
-/// Each lacks what the other has, in every way in which that can come about.
+/// Each set lacks locks of the other, in every possible order.
 async fn of_overlapping_sets_one_gets_all(cluster: Cluster) {
     let [a, b, c, d] = nodes(&cluster, ["a", "b", "c", "d"]).await;
     let all = [a.clone(), b.clone(), c.clone(), d.clone()];
@@ -185,7 +185,7 @@ async fn overlapping_sets_that_wait_get_all_in_turn(cluster: Cluster) {
         futures::future::join_all(rounds).await;
     }
     for node in &all {
-        // Every acquisition led to a complete set.
+        // Every acquisition was part of a complete set.
         assert_eq!(cluster.lease(node).await["spec"]["leaseTransitions"], 10);
     }
 }
@@ -200,7 +200,7 @@ fn after_one_duration_others_get_their_chance() {
         let both = [a.clone(), b.clone()];
         let mut locking = Locking::begin(&alice, &both, for_seconds(60).wait(None));
         assert_eq!(locking.blocked().await.0, 1);
-        // It is renewed for as long as that.
+        // The lock is renewed for this duration.
         tokio::time::sleep(Duration::from_secs(55)).await;
         let lease = cluster.lease(&a).await;
         assert_eq!(lease["spec"]["holderIdentity"], "alice");

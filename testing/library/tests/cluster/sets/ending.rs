@@ -1,4 +1,4 @@
-//! Sets that end early: time limits, interrupts, losses, futures that are dropped.
+//! Sets that end early: time limits, interrupts, lost locks, and dropped futures.
 
 use std::future::pending;
 use std::time::Duration;
@@ -39,7 +39,7 @@ async fn a_time_limit_releases_the_acquired_nodes(cluster: Cluster) {
     let mut tries = 0;
     let outcome = loop {
         let outcome = Locking::begin(&alice, &both, options.clone()).ends().await;
-        // A release has two seconds then, and a busy server may stand still for longer.
+        // After a time limit, a release has two seconds. A busy server may stall for longer.
         if !matches!(outcome.failed.get(&a), Some(SetError::NotReleased { .. })) {
             break outcome;
         }
@@ -64,7 +64,7 @@ async fn a_zero_timeout_reads_once(cluster: Cluster) {
         if outcome.held.len() == both.len() {
             break;
         }
-        // It does not wait long for a server that stands still.
+        // A set with a timeout of zero does not wait long for a server that stalls.
         let is_unanswered = |error: &SetError| matches!(error, SetError::TimedOut(None));
         assert!(outcome.failed.values().any(is_unanswered), "{outcome:?}");
     }
@@ -126,7 +126,7 @@ async fn a_takeover_at_the_last_moment_is_noticed(cluster: Cluster) {
     let (carol, node) = (cluster.holder("carol"), both[0].clone());
     let end = format!("/{node}");
     let mut writes = 0;
-    // The second write is the one that makes sure.
+    // The second write is the check at the end.
     let wire = Wire::planned(move |passing| {
         writes += usize::from(passing.is_write() && passing.path.ends_with(&end));
         if passing.is_write() && passing.path.ends_with(&end) && writes == 2 {
@@ -195,7 +195,7 @@ async fn a_dropped_future_releases_the_acquired_nodes(cluster: Cluster) {
     let mut locking = Locking::begin(&alice, &both, for_seconds(3600).wait(None));
     assert_eq!(locking.blocked().await.0, 1);
     locking.abandon().await;
-    // Long before it runs out.
+    // The time limit is long before the expiry of the lock.
     let carol = cluster.holder("carol");
     let options = Acquire::new();
     let waiting = carol.acquire_when_free(&a, &options, |_| ());
@@ -264,7 +264,7 @@ fn a_failed_release_is_reported() {
 fn locks_with_little_time_left_are_renewed_before_success_is_reported() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let both = nodes(&cluster, ["a", "b"]).await;
-        // Its answer is late, so that there is little left of either.
+        // The answer is late, so little time of either lock is left.
         let slow = tokio::time::sleep(Duration::from_secs(5));
         let wire = before_the_write_to(&both[1], Box::pin(slow));
         let alice = cluster.holder_on(&wire, "alice");
@@ -286,7 +286,7 @@ fn locks_with_little_time_left_are_renewed_before_success_is_reported() {
     });
 }
 
-/// A wire on which nothing is heard of the first write to `node`, and what says that it has landed.
+/// A wire on which the first write to `node` gets no answer, and a signal that it has taken effect.
 fn unanswered_write_to(node: &str) -> (Wire, oneshot::Receiver<()>) {
     let (landed, has_landed) = oneshot::channel();
     let (end, mut landed) = (format!("/{node}"), Some(landed));
@@ -329,7 +329,7 @@ fn an_unanswered_lock_is_released_after_a_failure() {
         let both = nodes(&cluster, ["a", "b"]).await;
         let ends = both.each_ref().map(|node| format!("/leases/{node}"));
         let (mut landed, mut gave_up) = (false, false);
-        // Nothing more is heard of the second node before the first is released.
+        // Before the first node is released, all further requests about the second node are refused.
         let wire = Wire::planned(move |passing| {
             gave_up |=
                 passing.path.ends_with(&ends[0]) && passing.body["spec"]["holderIdentity"] == "";
@@ -359,8 +359,8 @@ fn an_unanswered_lock_is_released_after_a_failure() {
     });
 }
 
-/// A wire on which the first answer about `late` takes so long that there is little left of `failing`, of
-/// which the writes with these numbers are refused.
+/// A wire on which the first write to `late` is delayed for so long that little time of `failing` is left. The writes
+/// to `failing` with these numbers are refused.
 fn late_beside_failing_renewals(
     late: &str,
     failing: &str,
@@ -559,7 +559,7 @@ fn a_lock_from_before_whose_check_fails_is_left_as_found() {
     });
 }
 
-/// As an admission webhook may store it: without the nonce by which its sender would recognize it.
+/// An admission webhook may change the write: without the nonce, its sender can't recognize it.
 async fn a_lock_that_was_stored_with_other_fields_is_not_called_free(cluster: Cluster) {
     let both = nodes(&cluster, ["a", "b"]).await;
     let mut is_first = true;

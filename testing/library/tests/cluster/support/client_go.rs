@@ -1,4 +1,4 @@
-//! A process that takes part in a leader election with client-go, as Kubernetes' own components do.
+//! A process that takes part in a leader election as client-go does, which Kubernetes' own components use.
 
 use chrono::{DateTime, TimeDelta};
 use http::StatusCode;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::clocks::micros;
 use super::cluster::Cluster;
 
-/// What client-go compares of a Lease: it knows times to the second only.
+/// The fields of a Lease that client-go compares. Its times are in whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Record {
     holder: String,
@@ -18,7 +18,7 @@ struct Record {
     renewed: String,
 }
 
-/// The process. It keeps the Lease as it last read or wrote it, and replaces it whole.
+/// The process. It keeps the Lease as it last read or wrote it, and replaces the whole object.
 pub(crate) struct ClientGo {
     cluster: Cluster,
     leases: String,
@@ -32,8 +32,7 @@ pub(crate) struct ClientGo {
 }
 
 impl ClientGo {
-    /// A process that stands for the Lease `name` of the collection `leases`, for `duration` seconds
-    /// at a time.
+    /// A candidate for the Lease `name` in the collection `leases`, with leases of `duration` seconds.
     pub(crate) fn new(
         cluster: &Cluster,
         leases: &str,
@@ -58,11 +57,11 @@ impl ClientGo {
         self
     }
 
-    /// One turn of its loop, which comes every few seconds: tries to lead, or to go on leading.
-    /// Returns whether it leads.
+    /// One iteration of its loop, which it runs every few seconds: it tries to become or stay the leader. Returns
+    /// whether it is the leader.
     pub(crate) async fn turn(&mut self) -> bool {
         let looked = self.cluster.env.boot();
-        // As long as it believes that it leads, it does not even read.
+        // While it believes that it is the leader, it does not read the Lease first.
         if self.leads() && self.is_valid(looked) && self.renew().await {
             return true;
         }
@@ -83,7 +82,7 @@ impl ClientGo {
         self.renew().await
     }
 
-    /// Releases the lead, as it does on TERM.
+    /// Releases the Lease, as the process does on SIGTERM.
     pub(crate) async fn release(&mut self) {
         assert!(self.leads(), "it leads");
         let (code, lease) = self.cluster.request("GET", &self.path(), None).await;
@@ -106,7 +105,7 @@ impl ClientGo {
         observed.is_some_and(|(record, _)| record.holder == self.identity)
     }
 
-    /// Whether the record, as it was observed, has not yet stood for as long as it says.
+    /// Whether the record was first observed less than its own duration ago.
     fn is_valid(&self, now: BootInstant) -> bool {
         self.observed.as_ref().is_some_and(|(record, at)| {
             let duration = u32::try_from(record.duration).expect("a duration of the server's");
@@ -128,7 +127,7 @@ impl ClientGo {
         self.wrote(made)
     }
 
-    /// Writes its own record, over the one that it holds to be the newest.
+    /// Writes its own record over the Lease that it last saw.
     async fn renew(&mut self) -> bool {
         let spec = &self.lease["spec"];
         let transitions = spec["leaseTransitions"].as_u64().unwrap_or(0);

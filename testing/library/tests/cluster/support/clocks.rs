@@ -1,4 +1,4 @@
-//! The machines that clients under test run on.
+//! The clocks of the machines that clients run on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 use maintenance_lease::env::{Env, Machine};
 use maintenance_lease::protocol::{BootInstant, Instant, Span};
 
-/// A machine that was booted when the test began and whose clocks are tokio's. Where that is
-/// paused, time passes only when everybody waits.
+/// A machine that was booted when the test began, with the clocks of tokio. If tokio's time is
+/// paused, it passes only while all tasks wait.
 pub(crate) struct TokioMachine {
     started: tokio::time::Instant,
 }
@@ -27,7 +27,7 @@ impl TokioMachine {
         Span::micros(i64::try_from(micros).expect("a test ends before the end of time"))
     }
 
-    /// The wall clock; its start is not on a whole second, as no clock's is.
+    /// The wall clock. Like most real clocks, it does not start at a whole second.
     pub(crate) fn wall_time(&self) -> DateTime<Utc> {
         self.wall().to_chrono().expect("a time of this century")
     }
@@ -51,7 +51,7 @@ impl Env for TokioMachine {
     }
 }
 
-/// A machine on which it is always the same instant, for decisions at the border of two states.
+/// A machine whose time does not pass, for decisions at the border between two states.
 pub(crate) struct StoppedClocks(pub(crate) DateTime<Utc>);
 
 impl Env for StoppedClocks {
@@ -72,11 +72,11 @@ impl Env for StoppedClocks {
     }
 }
 
-/// A machine as another, whose boot clock stands still while it is paused.
+/// Another machine, whose boot clock does not count pauses.
 pub(crate) struct PausedMachine {
     machine: Arc<dyn Env>,
     paused: AtomicI64,
-    /// How far its wall clock is ahead, apart from that.
+    /// How far its wall clock is ahead, apart from pauses.
     ahead: Span,
 }
 
@@ -89,7 +89,7 @@ impl PausedMachine {
         })
     }
 
-    /// It was paused for so long, as its wall clock shows.
+    /// Pauses the machine for this time, which only its wall clock shows.
     pub(crate) fn pause(&self, length: Duration) {
         let micros = i64::try_from(length.as_micros()).expect("a short pause");
         self.paused.fetch_add(micros, Ordering::SeqCst);
@@ -115,17 +115,17 @@ impl Env for PausedMachine {
     }
 }
 
-/// The day on which the tests' own times lie, at noon.
+/// Noon on the day of the tests' own times.
 pub(crate) fn noon() -> DateTime<Utc> {
     DateTime::from_timestamp(1_772_366_400, 0).expect("2026-03-01T12:00:00Z")
 }
 
-/// `seconds` after noon; before it where negative.
+/// The time `seconds` after noon. A negative number means before noon.
 pub(crate) fn noon_and(seconds: i64) -> DateTime<Utc> {
     noon() + chrono::TimeDelta::seconds(seconds)
 }
 
-/// A time as the API server wants it.
+/// A time in the format of the API server.
 pub(crate) fn micros(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }

@@ -1,4 +1,4 @@
-//! A cluster as a case sees it, whichever server is behind it.
+//! The cluster of a case: the same interface for the sandbox and the real server.
 
 use std::sync::Arc;
 
@@ -27,18 +27,18 @@ pub(crate) enum Server {
     Kubernetes(&'static ControlPlane),
 }
 
-/// An administrator's view of the cluster, for everything that isn't the library's doing.
+/// An administrator's access to the cluster, for everything that the library does not do.
 #[derive(Clone)]
 pub(crate) struct Cluster {
     server: Server,
     client: Client,
     pub(crate) env: Arc<dyn Env>,
-    /// What the names of the case's objects begin with.
+    /// The prefix of the names of the case's objects.
     prefix: String,
 }
 
 impl Cluster {
-    /// `path` is that of the case's module.
+    /// `path` is the path of the case's module.
     pub(super) fn new(path: &str, server: Server, client: Client, env: Arc<dyn Env>) -> Self {
         let (_, path) = path.split_once("::").expect("a module of this binary");
         Self {
@@ -67,12 +67,12 @@ impl Cluster {
         text(&self.create(NODES, &object).await, "/metadata/uid")
     }
 
-    /// The present, by the server's clock, which is also that of the clients' machine.
+    /// The current time by the server's clock, which is also the clock of the clients' machine.
     pub(crate) fn now(&self) -> DateTime<Utc> {
         self.env.wall().to_chrono().expect("a time of this century")
     }
 
-    /// A time `seconds` ago as it stands in a Lease; in the future where negative.
+    /// The time `seconds` ago, in the format of a Lease. A negative number means the future.
     pub(crate) fn ago(&self, seconds: i64) -> String {
         micros(self.now() - chrono::TimeDelta::seconds(seconds))
     }
@@ -86,7 +86,7 @@ impl Cluster {
         Maintenance::builder(self.client.clone(), identity).env(self.env.clone())
     }
 
-    /// The handle of a holder at the other end of `wire`.
+    /// The handle of a holder whose requests go through `wire`.
     pub(crate) fn holder_on(&self, wire: &Wire, identity: &str) -> Maintenance {
         self.builder_on(wire, identity).build().unwrap()
     }
@@ -95,7 +95,7 @@ impl Cluster {
         Maintenance::builder(wire.client(&self.client, &self.env), identity).env(self.env.clone())
     }
 
-    /// The handle of a holder for whom it is always `time`, whatever the server's clock says.
+    /// The handle of a holder whose clock always shows `time`, whatever the server's clock shows.
     pub(crate) fn holder_at(&self, time: DateTime<Utc>, identity: &str) -> Maintenance {
         self.builder_at(time, identity).build().unwrap()
     }
@@ -114,7 +114,7 @@ impl Cluster {
         }
     }
 
-    /// The handle of a user of the real server's with these rights only.
+    /// The handle of a user of the real server who has only these rights.
     pub(crate) async fn user(&self, short: &str, rights: &[Rule]) -> Maintenance {
         self.user_builder(short, rights).await.build().unwrap()
     }
@@ -130,7 +130,7 @@ impl Cluster {
         Maintenance::builder(client, short)
     }
 
-    /// The node's Lease; null where there is none.
+    /// The node's Lease, or null if it does not exist.
     pub(crate) async fn lease(&self, node: &str) -> Value {
         let (code, lease) = self.request("GET", &format!("{LEASES}/{node}"), None).await;
         match code {
@@ -139,7 +139,7 @@ impl Cluster {
         }
     }
 
-    /// Writes a Lease by hand, in the namespace that it makes where there is none.
+    /// Writes a Lease by hand, and creates its namespace if necessary.
     pub(crate) async fn write_lease(&self, node: &str, spec: Value) -> Value {
         self.write_lease_with(json!({"name": node}), spec).await
     }
@@ -155,8 +155,8 @@ impl Cluster {
         self.create(LEASES, &lease).await
     }
 
-    /// Writes a Lease that belongs to coordinated leader election. The sandbox has no such feature
-    /// that could be on, and stores what it is told to.
+    /// Writes a Lease that belongs to coordinated leader election. The sandbox does not have this
+    /// feature, so the object is stored directly.
     pub(crate) async fn write_elected_lease(&self, node: &str, spec: Value) {
         match &self.server {
             Server::Sandbox(sandbox) => {
@@ -175,12 +175,12 @@ impl Cluster {
         assert!(self.lease(node).await["spec"]["strategy"].is_string());
     }
 
-    /// Changes the Lease as kubectl does: whatever its resource version is.
+    /// Patches the Lease without a resource version, as kubectl does.
     pub(crate) async fn patch_lease(&self, node: &str, patch: Value) -> Value {
         self.patch(&format!("{LEASES}/{node}"), patch).await
     }
 
-    /// Writes an annotation that means nothing to us, so that the resource version changes.
+    /// Writes an annotation that has no meaning for us, which changes the resource version.
     pub(crate) async fn touch_lease(&self, node: &str) {
         let lease = self.lease(node).await;
         let touched = lease["metadata"]["resourceVersion"].clone();
@@ -219,7 +219,7 @@ impl Cluster {
             .await;
     }
 
-    /// Creates a namespace, unless it exists.
+    /// Creates a namespace if it does not exist.
     pub(crate) async fn make_namespace_named(&self, name: &str) {
         let namespace = json!({
             "apiVersion": "v1",
@@ -234,7 +234,7 @@ impl Cluster {
         }
     }
 
-    /// Takes the namespace of the Leases away, with all that is in it, as its controller would.
+    /// Removes the namespace of the Leases and everything in it, as its controller would.
     pub(crate) async fn remove_namespace(&self) {
         let (code, _) = self.request("DELETE", NAMESPACE_PATH, None).await;
         if code == StatusCode::NOT_FOUND {
@@ -252,7 +252,7 @@ impl Cluster {
         );
     }
 
-    /// Returns when the node's Lease is gone.
+    /// Waits until the node's Lease is deleted.
     pub(crate) async fn lease_gone(&self, node: &str) {
         let lease = self.lease(node).await;
         if lease.is_null() {

@@ -1,4 +1,4 @@
-//! The two servers, the wires to them, and the words that the cases are written in.
+//! The two servers, the wires to them, and helpers for the cases.
 
 mod client_go;
 mod clocks;
@@ -18,6 +18,6 @@ pub(crate) use runs::{
 pub(crate) use verdicts::{annotation, changed, refusal};
 pub(crate) use wire::{Fate, Letter, Passing, Wire};
 
-/// A time limit that a test waits out: longer than any answer of a busy server takes, so that it ends a pause between
-/// two requests and not a request.
+/// A time limit that tests wait for. It is longer than the answer of a busy server takes, so it ends in a pause between
+/// two requests, and not during a request.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(6);

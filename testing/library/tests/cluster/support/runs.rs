@@ -1,4 +1,4 @@
-//! Each case, once in the sandbox and once on the real server.
+//! Runs each case in the sandbox and on the real server.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -11,9 +11,9 @@ use sandbox::Sandbox;
 use super::clocks::TokioMachine;
 use super::cluster::{Cluster, Server};
 
-/// Makes two tests of each case, which is an `async fn` that takes a [`Cluster`]. Those that are
-/// `alone` have a cluster to themselves, without a controller manager, in which the namespace of
-/// the Leases does not exist.
+/// Makes two tests of each case, which is an `async fn` with a [`Cluster`] as argument. Cases
+/// marked `alone` have their own cluster, without a controller manager and without the namespace of
+/// the Leases.
 macro_rules! on_both_servers {
     (alone: $($case:ident),+ $(,)?) => {
         $crate::on_both_servers!(@ alone_in_the_sandbox, alone_on_kubernetes: $($case),+);
@@ -45,7 +45,7 @@ pub(crate) fn alone_in_the_sandbox(path: &str, case: impl AsyncFnOnce(Cluster)) 
     run_in_a_sandbox(path, false, case);
 }
 
-/// The clock is paused: waits take no time, and time passes in no other way.
+/// Time is paused: a wait takes no real time, and time passes only during waits.
 fn run_in_a_sandbox(path: &str, collects_garbage: bool, case: impl AsyncFnOnce(Cluster)) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -77,10 +77,10 @@ pub(crate) fn on_kubernetes(path: &str, case: impl AsyncFnOnce(Cluster)) {
     run_on(control_plane::shared(), path, case);
 }
 
-/// One control plane serves all cases that need one to themselves, one after the other.
+/// All cases that need their own control plane use the same one, one after the other.
 ///
-/// It has the gate on without which the server drops `strategy`, and no controller manager, so that
-/// nothing leaves a terminating namespace but by the test's own hand.
+/// A feature gate is on, without which the server drops `strategy`. There is no controller manager,
+/// so only the test itself removes objects from a terminating namespace.
 pub(crate) fn alone_on_kubernetes(path: &str, case: impl AsyncFnOnce(Cluster)) {
     if control_plane::is_left_out() {
         return;
@@ -117,7 +117,7 @@ fn run_on(control_plane: &'static ControlPlane, path: &str, case: impl AsyncFnOn
     });
 }
 
-/// A client that repeats nothing by itself.
+/// A client that does not retry by itself.
 pub(super) async fn kubernetes_client(kubeconfig: &std::path::Path) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let options = KubeConfigOptions::default();

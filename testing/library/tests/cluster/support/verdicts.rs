@@ -1,4 +1,4 @@
-//! What cases look for in results.
+//! Checks of results.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use maintenance_lease::{Error, Followed, Follower, NodeLease, Refused};
 use serde_json::Value;
 
-/// The refusal that a verb ended with.
+/// The refusal in the result of a verb.
 pub(crate) fn refusal<T: fmt::Debug>(result: Result<T, Error>) -> Refused {
     match result {
         Err(Error::Refused(refused)) => *refused,
@@ -14,7 +14,7 @@ pub(crate) fn refusal<T: fmt::Debug>(result: Result<T, Error>) -> Refused {
     }
 }
 
-/// The Leases that a follower tells next.
+/// The changed Leases in the next event of a follower.
 pub(crate) async fn changed(follower: &mut Follower) -> BTreeMap<String, Option<NodeLease>> {
     match follower.next().await {
         Ok(Followed::Changed(leases)) => leases,
@@ -22,7 +22,7 @@ pub(crate) async fn changed(follower: &mut Follower) -> BTreeMap<String, Option<
     }
 }
 
-/// An annotation of ours on a Lease; null where there is none.
+/// An annotation of ours on a Lease, or null.
 pub(crate) fn annotation<'a>(lease: &'a Value, name: &str) -> &'a Value {
     &lease["metadata"]["annotations"][format!("kubectl-maint.dev/{name}")]
 }

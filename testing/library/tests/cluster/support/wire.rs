@@ -1,4 +1,4 @@
-//! The way between a client and its server, on which things happen to requests.
+//! The connection between a client and its server, which a case can disturb.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -25,9 +25,9 @@ pub(crate) struct Passing {
     pub(crate) path: String,
     pub(crate) query: String,
     pub(crate) body: Value,
-    /// When it passed, by its sender's boot clock.
+    /// When the request was sent, by the sender's boot clock.
     pub(crate) at: BootInstant,
-    /// How many writes passed so far, with this one.
+    /// The number of writes so far, including this request.
     pub(crate) writes: usize,
 }
 
@@ -40,7 +40,7 @@ impl Passing {
         self.query.contains("watch=true")
     }
 
-    /// Method and kind of object, such as `PATCH lease` or `WATCH lease`.
+    /// The method and the kind of object, such as `PATCH lease` or `WATCH lease`.
     pub(crate) fn what(&self) -> String {
         let kind = if self.path.contains("/leases") {
             "lease"
@@ -59,39 +59,39 @@ impl Passing {
 
 /// What happens to a request.
 pub(crate) enum Fate {
-    /// It gets there, and its answer comes back.
+    /// It reaches the server, and the answer comes back.
     Pass,
-    /// Something else happens before it gets there.
+    /// Something else happens before it reaches the server.
     Meanwhile(BoxFuture<'static, ()>),
-    /// The server carries it out, something else happens, and the connection breaks before the
-    /// answer is through.
+    /// The server handles it, something else happens, and the connection breaks before the answer
+    /// arrives.
     AnswerLost(BoxFuture<'static, ()>),
-    /// The server carries it out, but something on the way answers for it.
+    /// The server handles it, but a proxy answers with this code.
     AnsweredInstead(StatusCode),
-    /// The server carries it out, but a page for people comes back, as a success.
+    /// The server handles it, but an HTML page comes back, with status 200.
     AnsweredByPage,
-    /// It gets there with another body, as if an admission webhook had changed it.
+    /// It reaches the server with another body, as if an admission webhook had changed it.
     Altered(fn(&mut Value)),
-    /// Something on the way sends it twice, and hands the second answer on.
+    /// A proxy sends it twice, and returns the answer to the second one.
     Twice,
-    /// It doesn't get there: a page for people comes back, as a success.
+    /// It does not reach the server: an HTML page comes back, with status 200.
     MetByPage,
-    /// It doesn't get there: something on the way answers this.
+    /// It does not reach the server: a proxy answers this.
     MetBy(Response<Body>),
-    /// The server carries it out, but something on the way answers this.
+    /// The server handles it, but a proxy answers this.
     AnsweredBy(Response<Body>),
-    /// The server answers, and the body ends after as many bytes as this says of it.
+    /// The body of the answer is cut to this many of its bytes.
     CutShort(fn(&[u8]) -> usize),
-    /// It doesn't get there: something on the way refuses it, perhaps with a `Retry-After`.
+    /// It does not reach the server: a proxy refuses it, perhaps with a `Retry-After`.
     Refused(StatusCode, Option<u32>),
-    /// It doesn't get there: the connection breaks.
+    /// It does not reach the server: the connection breaks.
     Reset,
-    /// It doesn't get there, and nobody answers.
+    /// It does not reach the server, and there is no answer.
     Swallowed,
-    /// The server begins to answer, and nothing of that comes through; the connection breaks when
-    /// something else has happened.
+    /// The server begins to answer, but none of that arrives. The connection breaks after something
+    /// else has happened.
     Silent(BoxFuture<'static, ()>),
-    /// The connection breaks; the request gets there when the [`Letter`] is delivered.
+    /// The connection breaks. The request reaches the server when the [`Letter`] is delivered.
     Delayed(oneshot::Receiver<()>, oneshot::Sender<StatusCode>),
 }
 
@@ -101,7 +101,7 @@ impl Fate {
         Self::AnswerLost(Box::pin(ready(())))
     }
 
-    /// Something happens, and then nothing more: neither does it get there nor does anybody answer.
+    /// Something happens. Then the request neither reaches the server nor gets an answer.
     pub(crate) fn swallowed_after(something: impl FnOnce() + Send + 'static) -> Self {
         Self::Meanwhile(Box::pin(async {
             something();
@@ -109,7 +109,7 @@ impl Fate {
         }))
     }
 
-    /// The request's sender sees a broken connection; the test says when it gets there.
+    /// The sender sees a broken connection. The test decides when the request reaches the server.
     pub(crate) fn delayed() -> (Letter, Self) {
         let (go, going) = oneshot::channel();
         let (arriving, arrived) = oneshot::channel();
@@ -117,14 +117,14 @@ impl Fate {
     }
 }
 
-/// A request that is still under way.
+/// A request that is still on its way.
 pub(crate) struct Letter {
     go: oneshot::Sender<()>,
     arrived: oneshot::Receiver<StatusCode>,
 }
 
 impl Letter {
-    /// Lets the server have it, and returns what it says.
+    /// Delivers the request to the server, and returns the status code of its answer.
     pub(crate) async fn deliver(self) -> StatusCode {
         self.go.send(()).expect("the request was sent");
         self.arrived.await.expect("the server answers")
@@ -135,7 +135,7 @@ type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
 type Plan = Box<dyn FnMut(&Passing) -> Fate + Send>;
 
-/// A wire; clones are the same one.
+/// A wire. Clones share its state.
 #[derive(Clone)]
 pub(crate) struct Wire {
     plan: Arc<Mutex<Plan>>,
@@ -145,12 +145,12 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Everything gets through.
+    /// A wire on which everything passes.
     pub(crate) fn clear() -> Self {
         Self::planned(|_| Fate::Pass)
     }
 
-    /// `plan` decides on each request.
+    /// A wire on which `plan` decides about each request.
     pub(crate) fn planned(plan: impl FnMut(&Passing) -> Fate + Send + 'static) -> Self {
         Self {
             plan: Arc::new(Mutex::new(Box::new(plan))),
@@ -160,7 +160,7 @@ impl Wire {
         }
     }
 
-    /// The first write has this fate, and everything else gets through.
+    /// A wire that applies this fate to the first write. Everything else passes.
     pub(crate) fn first_write(fate: Fate) -> Self {
         let mut fate = Some(fate);
         Self::planned(move |passing| match fate.take() {
@@ -172,7 +172,7 @@ impl Wire {
         })
     }
 
-    /// `plan` decides on each write, and reads get through.
+    /// A wire on which `plan` decides about each write. Reads pass.
     pub(crate) fn every_write(mut plan: impl FnMut() -> Fate + Send + 'static) -> Self {
         Self::planned(move |passing| {
             if passing.is_write() {
@@ -183,7 +183,8 @@ impl Wire {
         })
     }
 
-    /// `plan` decides on each watch, by its number from 0 on, and all else gets through.
+    /// A wire on which `plan` decides about each watch, by its number from 0. Everything else
+    /// passes.
     pub(crate) fn every_watch(mut plan: impl FnMut(usize) -> Fate + Send + 'static) -> Self {
         let mut count = 0;
         Self::planned(move |passing| {
@@ -196,19 +197,19 @@ impl Wire {
         })
     }
 
-    /// Answers come without their `Date`, so that the sender's own clock is all it knows.
+    /// Removes the `Date` header from answers, so the sender knows only its own clock.
     pub(crate) fn without_dates(mut self) -> Self {
         self.drops_dates = true;
         self
     }
 
-    /// Answers come in JSON.
+    /// Makes the server answer in JSON.
     pub(crate) fn without_protobuf(mut self) -> Self {
         self.drops_protobuf = true;
         self
     }
 
-    /// A client at one end of it, with `server` at the other.
+    /// A client that sends its requests to `server` through this wire.
     pub(crate) fn client(&self, server: &Client, env: &Arc<dyn Env>) -> Client {
         let (wire, server, env) = (self.clone(), server.clone(), env.clone());
         let service = tower::service_fn(move |request| {
@@ -219,12 +220,12 @@ impl Wire {
         Client::new(service, "default")
     }
 
-    /// Everything that was sent so far.
+    /// All requests so far.
     pub(crate) fn passed(&self) -> Vec<Passing> {
         self.passed.lock().unwrap().clone()
     }
 
-    /// What was sent so far, in order, as [`Passing::what`] puts it.
+    /// All requests so far, in order, in the format of [`Passing::what`].
     pub(crate) fn requests(&self) -> Vec<String> {
         self.passed().iter().map(Passing::what).collect()
     }
@@ -303,7 +304,7 @@ impl Wire {
                 tokio::spawn(async move {
                     if going.await.is_ok() {
                         let answer = server.send(request).await.expect("the server answers");
-                        // Who doesn't ask whether it arrived needs no answer.
+                        // The test may not wait for the delivery.
                         let _ = arriving.send(answer.status());
                     }
                 });

@@ -1,4 +1,4 @@
-//! Administrators' holds: waited for, and waited out by nobody.
+//! Administrators' holds: a waiter waits for their end, but no time ends them.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn a_hold_ends_by_its_end_alone(cluster: Cluster) {
     waiting.acquires().await;
 }
 
-/// A hold that somebody made by hand, with times that are long over.
+/// Creates a hold that was made by hand, with times that have long passed.
 async fn old_hold(cluster: &Cluster) -> String {
     let node = cluster.node("n").await;
     let spec = json!({

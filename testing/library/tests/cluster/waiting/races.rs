@@ -14,13 +14,13 @@ on_both_servers! {
 
 async fn losers_of_a_race_write_once_and_wait_on(cluster: Cluster) {
     for (round, (_, writes)) in hand_over(&cluster, 20, 3).await.into_iter().enumerate() {
-        // With the release.
+        // The number includes the release.
         assert!(writes <= 20 - round + 1, "{writes} writes in round {round}");
     }
 }
 
-/// Hands a node over from waiter to waiter, and returns how many requests and how many writes they
-/// and the holder sent for each.
+/// Hands a node over from waiter to waiter. Returns the number of requests and of writes in each round, including those
+/// of the holder.
 async fn hand_over(cluster: &Cluster, waiters: usize, rounds: usize) -> Vec<(usize, usize)> {
     let (node, _) = held_by_bob(cluster).await;
     let wire = Wire::clear();
@@ -37,7 +37,7 @@ async fn hand_over(cluster: &Cluster, waiters: usize, rounds: usize) -> Vec<(usi
         let (winner, change) = winner(&mut waiting).await;
         let (won, _) = waiting.swap_remove(winner);
         assert_eq!(change.lease.unwrap().holder(), Some(won.identity()));
-        // All others have seen who was first.
+        // All other waiters have seen the winner.
         join_all(waiting.iter_mut().map(async |(_, one)| {
             let refused = one.blocked().await.refused;
             assert_eq!(refused.lease.unwrap().holder(), Some(won.identity()));
@@ -45,7 +45,7 @@ async fn hand_over(cluster: &Cluster, waiters: usize, rounds: usize) -> Vec<(usi
         .await;
         holder = won;
         let passed = wire.passed().split_off(before.len());
-        // The watches of those that wait are open already, or are opened now for the first time.
+        // The watches of the waiters are already open, or are opened now for the first time.
         let passed = passed.iter().filter(|passing| !passing.is_watch());
         let writes = passed.clone().filter(|passing| passing.is_write()).count();
         counts.push((passed.count(), writes));
@@ -61,9 +61,9 @@ fn most_of_200_waiters_send_nothing_when_somebody_else_is_quicker() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let counts = hand_over(&cluster, 200, 25).await;
         let (first, rest) = counts.split_first().unwrap();
-        // No waiter knows of another one before the first race. The release is a read and a write.
+        // Before the first race, no waiter knows of another one. The release is a read and a write.
         assert!(first.0 <= 202, "{counts:?}");
-        // Each race that a waiter loses widens the range from which it draws.
+        // Each race that a waiter loses widens the range of its random delay.
         let mut late: Vec<usize> = rest[rest.len() - 11..]
             .iter()
             .map(|count| count.0)
@@ -73,7 +73,8 @@ fn most_of_200_waiters_send_nothing_when_somebody_else_is_quicker() {
     });
 }
 
-/// A new waiter tries at once, and one that lost a race draws a delay. That must not starve the latter.
+/// A new waiter tries at once, and a waiter that lost a race has a random delay. The new ones must not starve the
+/// others.
 #[test]
 fn a_waiter_that_lost_races_gets_its_turn_although_new_ones_come() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
@@ -86,7 +87,7 @@ fn a_waiter_that_lost_races_gets_its_turn_although_new_ones_come() {
         for hand_over in 0..400 {
             release(&holder, &node).await;
             let (winner, _) = winner(&mut waiting).await;
-            // The second one came last.
+            // The second waiter is the newest one.
             in_a_row = if winner == 1 { in_a_row + 1 } else { 0 };
             assert!(in_a_row < 60, "{in_a_row} new ones came first");
             (holder, _) = waiting.swap_remove(winner);
@@ -100,7 +101,7 @@ fn a_waiter_that_lost_races_gets_its_turn_although_new_ones_come() {
     });
 }
 
-/// The position of the one who acquires the lock, and the acquisition.
+/// The position of the waiter that acquires the lock, and its acquisition.
 async fn winner(waiting: &mut [(Maintenance, Waiting)]) -> (usize, Change) {
     let ends = waiting.iter_mut().map(|(_, one)| Box::pin(&mut one.task));
     let (change, winner, _) = select_all(ends).await;
@@ -113,7 +114,7 @@ async fn waits(who: Maintenance, node: &str) -> (Maintenance, Waiting) {
     (who, one)
 }
 
-/// What is the caller's own may be taken at any time; but not again and again on what it was.
+/// The caller's own lease can be acquired at any time, but not repeatedly on the same old version.
 async fn a_lost_race_for_ones_own_lease_is_not_repeated_conflicts(cluster: Cluster) {
     let (node, _bob) = held_by_bob(&cluster).await;
     let (other, touched) = (cluster.clone(), node.clone());

@@ -1,4 +1,4 @@
-//! A waiter whose watch sends nothing, is cut, is too old or is forbidden.
+//! A waiter whose watch sends nothing, is cut off, is too old, or is forbidden.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ async fn a_renewal_that_a_silent_watch_kept_back_is_found_by_the_lost_race(clust
     let bob = cluster.holder("bob");
     let renew = Renew::new().duration(Duration::from_secs(600));
     bob.renew(&node, &renew).await.unwrap();
-    // The timer fires, its write meets another version, and one look tells why.
+    // The timer fires, the write gets a conflict, and one read shows why.
     let renewed = waiting.blocked().await;
     assert!(renewed.is_still(&expiring));
     assert!(renewed.earliest > expiring.earliest);
@@ -104,7 +104,7 @@ async fn a_watch_that_is_too_old_begins_anew(cluster: Cluster) {
     assert_eq!(wire.passed().last().unwrap().writes, 1);
 }
 
-/// Waits as `alice` for what bob holds, then releases it. Nothing may be watched.
+/// Waits as `alice` for the lock of bob, and then releases it. Watches are forbidden.
 async fn without_a_watch(node: &str, alice: &Maintenance, bob: &Maintenance) {
     let mut waiting = Waiting::to_acquire(alice, node, Acquire::new());
     waiting.blocked().await;
@@ -138,7 +138,8 @@ fn without_the_right_to_watch_it_reads_repeatedly() {
         let mut waiting = Waiting::to_acquire(&alice, &node, Acquire::new());
         waiting.blocked().await;
         tokio::time::sleep(Duration::from_secs(101)).await;
-        // Three at first. Then every 10 s or so a read, and a watch in case the right was granted.
+        // Three requests at first. Then, about every 10 s, a read, and a watch in case the right
+        // has been granted.
         let requests = wire.requests().len();
         assert!((7 * 2..=11 * 3).contains(&requests), "{requests}");
         release(&bob, &node).await;
@@ -168,7 +169,7 @@ fn while_the_server_is_away_it_tries_again_and_says_so_once() {
         let change = waiting.task.await.unwrap().unwrap();
         assert!(waiting.told.recv().await.is_none(), "told once");
         assert!(change.lease.unwrap().acquired().unwrap() >= back);
-        // No more than two a second, in two minutes.
+        // No more than two requests per second, for two minutes.
         assert!(wire.requests().len() < 240, "{}", wire.requests().len());
     });
 }
