@@ -1,4 +1,4 @@
-//! A sandbox with two nodes for kubectl: prints a kubeconfig, and serves until it is interrupted.
+//! A sandbox with two nodes for kubectl. Prints a kubeconfig, and serves until it is interrupted.
 
 use std::io;
 

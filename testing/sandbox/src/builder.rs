@@ -1,4 +1,4 @@
-//! How a sandbox is to be, before it is.
+//! The options of a sandbox.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,14 +39,14 @@ impl Default for Builder {
 }
 
 impl Sandbox {
-    /// A cluster with a clock, a seed or rules of its own.
+    /// Options for a cluster with its own clock, seed or types.
     pub fn builder() -> Builder {
         Builder::default()
     }
 }
 
 impl Builder {
-    /// Where `Date` headers and creation times come from; the system's clock otherwise.
+    /// The source of `Date` headers and creation times. The default is the system's clock.
     pub fn clock(mut self, clock: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
@@ -58,33 +58,33 @@ impl Builder {
         self
     }
 
-    /// Whether objects go after their owners and namespaces after their content, as in a cluster
-    /// whose kube-controller-manager runs. They do, 100 ms later, unless this says otherwise.
+    /// Whether objects are deleted after their owners, and namespaces after their content, as with
+    /// a running kube-controller-manager. The default is that they are, 100 ms later.
     pub fn garbage_collection(mut self, on: bool) -> Self {
         self.collection_delay = on.then_some(Duration::from_millis(100));
         self
     }
 
-    /// How long after its owner an object goes. Implies that it goes.
+    /// How long after its owner an object is deleted. Switches garbage collection on.
     pub fn collection_delay(mut self, delay: Duration) -> Self {
         self.collection_delay = Some(delay);
         self
     }
 
-    /// How many changes are kept as starting points for watches and pages; the default is 10,000. A
+    /// How many changes are kept as starting points for watches and pages. The default is 10,000. A
     /// request for an older one fails with 410 Expired.
     pub fn history(mut self, changes: usize) -> Self {
         self.history = changes;
         self
     }
 
-    /// Makes a custom type known.
+    /// Adds a custom type.
     pub fn resource(mut self, resource: Resource) -> Self {
         self.resources.push(resource);
         self
     }
 
-    /// Builds it, with the namespaces that every new cluster has.
+    /// Builds the sandbox, with the namespaces that every new cluster has.
     pub fn build(self) -> Sandbox {
         let identities = self
             .seed

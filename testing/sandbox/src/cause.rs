@@ -1,10 +1,10 @@
-//! Why an object is invalid, field by field, in the server's words.
+//! The causes for which an object is invalid, by field, in the words of the API server.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// One field that is wrong, and why.
+/// One invalid field, and the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cause {
     reason: &'static str,
@@ -13,7 +13,7 @@ pub(crate) struct Cause {
 }
 
 impl Cause {
-    /// `value` is the offending value as Go prints it: text in quotes, numbers bare.
+    /// `value` is the invalid value as Go prints it: text in quotes, numbers without.
     pub(crate) fn invalid(field: &str, value: &str, why: &str) -> Self {
         Self {
             reason: "FieldValueInvalid",
@@ -51,7 +51,7 @@ impl Cause {
         }
     }
 
-    /// A value that isn't one of the few that there are.
+    /// A value that is not in the list of supported values.
     pub(crate) fn unsupported(field: &str, value: &str, supported: &str) -> Self {
         Self {
             reason: "FieldValueNotSupported",

@@ -1,5 +1,5 @@
-//! What kube-controller-manager does beside the API server: objects go after their owners, and
-//! namespaces after their content.
+//! The parts of kube-controller-manager that delete: objects after their owners, and namespaces
+//! after their content.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::route::key;
 use crate::store::{Change, Store};
 use crate::{object, rules};
 
-/// The finalizer of an object that goes after what it owns.
+/// The finalizer of an object that is deleted after its dependents.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-/// The finalizer of an object that is to leave behind what it owns.
+/// The finalizer of an object whose dependents stay.
 pub(crate) const ORPHAN: &str = "orphan";
 
 /// Collects garbage, `delay` after it became garbage.
@@ -23,14 +23,14 @@ pub(crate) struct Collector {
     pub(crate) delay: Duration,
 }
 
-/// An object to look at again once the delay is over.
+/// An object to check again after the delay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Suspect {
     collection: Arc<str>,
     key: String,
 }
 
-/// Removes the suspect, or what it left behind, if it is garbage at `now`.
+/// If the suspect is garbage at `now`, removes it. Also handles its dependents or content.
 pub(crate) fn collect(catalog: &Catalog, store: &mut Store, now: DateTime<Utc>, suspect: &Suspect) {
     let mut sweep = Sweep {
         catalog,
@@ -61,7 +61,8 @@ impl Collector {
     }
 }
 
-/// A terminating object may be ready to go; one with other owners than before may have lost them.
+/// Whether a change needs a check: a terminating object may be ready for removal, and one with new
+/// owners may have lost them.
 fn needs_a_look(change: &Change) -> bool {
     let owners = |object: &Value| object::array(object, "/metadata/ownerReferences").to_vec();
     let owned_before = change.before.as_deref().map(owners).unwrap_or_default();
@@ -69,7 +70,7 @@ fn needs_a_look(change: &Change) -> bool {
     object::is_terminating(&change.after) || (!owned.is_empty() && owned != owned_before)
 }
 
-/// What a removed object owned, and the terminating namespace or owner that may wait for it.
+/// The dependents of a removed object, and the terminating namespace or owner that may wait for it.
 fn left_behind_by(store: &Store, change: &Change) -> Vec<Suspect> {
     let removed = &change.after;
     let uid = object::uid(removed);
@@ -95,14 +96,14 @@ fn owner_uids(object: &Value) -> impl Iterator<Item = &str> {
         .map(|owner| object::text(owner, "/uid"))
 }
 
-/// One look at one suspect.
+/// One check of a suspect.
 struct Sweep<'a> {
     catalog: &'a Catalog,
     store: &'a mut Store,
     now: DateTime<Utc>,
 }
 
-/// A stored object and where it is.
+/// A stored object, with its collection and key.
 type Found = (Arc<str>, String, Arc<Value>);
 
 impl Sweep<'_> {
@@ -136,7 +137,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Whether the object that a reference names is still that very object.
+    /// Whether the object that a reference names still exists with the same uid.
     fn lives(&self, object: &Value, owner: &Value) -> bool {
         let text = |key: &str| object::text(owner, key);
         // Types that the server doesn't know can't be looked up: nothing is collected for them.
@@ -153,7 +154,7 @@ impl Sweep<'_> {
             .is_some_and(|found| object::uid(found) == text("/uid"))
     }
 
-    /// Deletes as a DELETE would: what has finalizers stays, terminating.
+    /// Deletes an object like a DELETE request: with finalizers, it stays and is terminating.
     fn delete(&mut self, collection: &str, key: &str) {
         let Some(resource) = self.catalog.by_collection(collection) else {
             return;
@@ -170,7 +171,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Deletes what is in a terminating namespace, and the namespace once nothing is.
+    /// Deletes the content of a terminating namespace, and the namespace itself once it is empty.
     fn empty_namespace(&mut self, resource: &Resource, namespace: &Value) {
         let name = object::name(namespace);
         for (collection, key, _) in self.found(|object| object::namespace(object) == name) {
@@ -184,7 +185,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Carries out the `foregroundDeletion` or `orphan` finalizer of a terminating object.
+    /// Handles the `foregroundDeletion` or `orphan` finalizer of a terminating object.
     fn release_dependents(&mut self, resource: &Resource, key: &str, owner: &Value) {
         let finalizers = object::texts(owner, "/metadata/finalizers");
         let Some(finalizer) = finalizers
@@ -221,7 +222,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Takes the reference to an owner away from what it owned.
+    /// Removes the reference to an owner from one of its dependents.
     fn disown(&mut self, collection: &str, key: &str, dependent: &Value, owner: &str) {
         let Some(resource) = self.catalog.by_collection(collection) else {
             return;

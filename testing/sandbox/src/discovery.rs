@@ -1,4 +1,4 @@
-//! What kubectl asks before it can ask for anything: groups, versions and types.
+//! Discovery: the groups, versions and types that kubectl reads first.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ const VERBS: [&str; 8] = [
     "watch",
 ];
 
-/// Answers `/api`, `/apis` and what is below them.
+/// Answers `/api`, `/apis` and the paths below them.
 pub(crate) fn answer(catalog: &Catalog, path: &[String]) -> Result<Value, Failure> {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match path.as_slice() {

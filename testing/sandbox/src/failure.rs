@@ -1,11 +1,11 @@
-//! Refusals as the API server words them: a `Status` with code, reason, message and causes.
+//! Refusals in the words of the API server: a `Status` with code, reason, message and causes.
 
 use serde_json::{Map, Value, json};
 
 use crate::cause::Cause;
 use crate::resource::Resource;
 
-/// An answer other than the one that was asked for.
+/// An answer that is an error.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure {
     pub(crate) code: u16,
@@ -24,7 +24,7 @@ impl Failure {
         }
     }
 
-    /// Some answers carry details that say nothing.
+    /// Some answers have empty details.
     fn empty_details(mut self) -> Self {
         self.details = Some(Map::new());
         self
@@ -54,7 +54,7 @@ impl Failure {
         Self::new(404, "NotFound", message).about(name, resource)
     }
 
-    /// A path that names nothing the server has.
+    /// A path of a resource that the server does not have.
     pub(crate) fn unknown_path() -> Self {
         Self::new(
             404,
@@ -64,7 +64,7 @@ impl Failure {
         .empty_details()
     }
 
-    /// A path below which there is no API at all; answered in plain text.
+    /// A path without any API below it. The answer is plain text.
     pub(crate) fn no_such_page() -> Self {
         Self::new(404, "", "404 page not found\n")
     }
@@ -91,7 +91,7 @@ impl Failure {
         Self::new(409, "Conflict", message).about(name, resource)
     }
 
-    /// An apply of fields that other managers own with other values.
+    /// An apply with fields that other managers own with other values.
     pub(crate) fn apply_conflict(resource: &Resource, name: &str, causes: Vec<Value>) -> Self {
         let count = causes.len();
         let s = if count == 1 { "" } else { "s" };
@@ -101,7 +101,7 @@ impl Failure {
             .detail("causes", causes)
     }
 
-    /// The conflict of a write that was meant for another version of the object.
+    /// The conflict of a write for another version of the object.
     pub(crate) fn outdated(resource: &Resource, name: &str) -> Self {
         Self::conflict(
             resource,
@@ -110,7 +110,7 @@ impl Failure {
         )
     }
 
-    /// A DELETE whose preconditions don't hold; the server names the kind here, not the plural.
+    /// A DELETE whose preconditions do not hold. Here, the server names the kind, not the plural.
     pub(crate) fn precondition(resource: &Resource, name: &str, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} {name:?}: {why}",
@@ -149,7 +149,7 @@ impl Failure {
         )
     }
 
-    /// An object that breaks its type's rules.
+    /// An object that breaks the rules of its type.
     pub(crate) fn invalid(resource: &Resource, name: &str, causes: &[Cause]) -> Self {
         Self::invalid_kind(
             &resource.qualified_kind(),
@@ -160,8 +160,8 @@ impl Failure {
         )
     }
 
-    /// A PUT or patch without a resource version, of a type that demands one; the server puts the
-    /// plural where the kind belongs.
+    /// A PUT or PATCH without a resource version, for a type that requires one. The server writes
+    /// the plural instead of the kind.
     pub(crate) fn version_required(resource: &Resource, name: &str) -> Self {
         Self::invalid_kind(
             &resource.qualified_plural(),
@@ -182,7 +182,7 @@ impl Failure {
         Self::invalid_kind("", "", "", "", &[Cause::invalid("patch", &shown, why)])
     }
 
-    /// A GET or LIST at a resource version that is no number.
+    /// A GET or LIST with a resource version that is not a number.
     pub(crate) fn unreadable_version(version: &str) -> Self {
         Self::bad_request(format!(
             "invalid resource version: {}",
@@ -190,14 +190,14 @@ impl Failure {
         ))
     }
 
-    /// A watch from such a one.
+    /// A watch with a resource version that is not a number.
     pub(crate) fn unreadable_watch_version(version: &str) -> Self {
         Self::unexplained(&format!(
             "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
         ))
     }
 
-    /// An error that the server has no reason for.
+    /// An error without a reason.
     pub(crate) fn unexplained(message: &str) -> Self {
         Self::new(500, "", message)
     }
@@ -209,7 +209,7 @@ impl Failure {
         ))
     }
 
-    /// A JSON patch whose operations can't be carried out.
+    /// A JSON patch whose operations can't be applied.
     pub(crate) fn failed_operation() -> Self {
         Self::new(
             422,
@@ -248,7 +248,7 @@ impl Failure {
         )
     }
 
-    /// Options of a list or watch that don't go together.
+    /// Options of a list or watch that contradict each other.
     pub(crate) fn invalid_list_options(causes: &[Cause]) -> Self {
         Self::invalid_kind(
             "ListOptions.meta.k8s.io",
@@ -281,7 +281,7 @@ impl Failure {
         Self::new(410, "Expired", message)
     }
 
-    /// A resource version that the server hasn't reached.
+    /// A resource version that the server has not reached yet.
     pub(crate) fn too_large_version(requested: u64, current: u64) -> Self {
         Self::new(
             504,
@@ -305,7 +305,7 @@ impl Failure {
         )
     }
 
-    /// A patch of a kind that doesn't exist.
+    /// A patch with an unknown content type.
     pub(crate) fn unsupported_patch() -> Self {
         Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").empty_details()
     }
@@ -337,7 +337,7 @@ impl Failure {
         .detail("causes", json!([{"message": message}]))
     }
 
-    /// The `Status` object that goes over the wire.
+    /// The `Status` object of the answer.
     pub(crate) fn to_status(&self) -> Value {
         let mut status = json!({
             "kind": "Status",

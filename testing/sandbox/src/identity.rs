@@ -1,6 +1,6 @@
-//! Names and uids that nobody has chosen: random, or repeatable where a seed is given.
+//! Generated names and uids: random, or repeatable with a seed.
 
-/// Makes uids and the ends of generated names.
+/// Generates uids and the suffixes of generated names.
 #[derive(Debug)]
 pub(crate) struct Identities(fastrand::Rng);
 

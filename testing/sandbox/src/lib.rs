@@ -1,8 +1,8 @@
 //! An in-memory Kubernetes API server.
 //!
-//! It keeps Namespaces, Nodes, Leases, Events, Pods and other objects as kube-apiserver does, with
-//! its resource versions, conflicts, validation, watches and tables, and answers a [`kube::Client`]
-//! in the same process or, on a loopback port, any client that speaks plain HTTP.
+//! It handles Namespaces, Nodes, Leases, Events, Pods and other objects like kube-apiserver, with resource versions,
+//! conflicts, validation, watches and tables. It serves a [`kube::Client`] in the same process or, on a loopback port,
+//! any client that uses plain HTTP.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -19,13 +19,18 @@
 //! # }
 //! ```
 //!
-//! What it leaves out: users and their rights, quotas, admission policies, server-side apply of anything but
-//! Nodes and Machines of Cluster API, `managedFields` of objects that were not applied, request bodies that aren't JSON (answered 415; `kubectl create namespace` sends
-//! protobuf, `kubectl create -f` doesn't), and every controller but the two that delete (objects
-//! after their owners, namespaces after their content): a cordon adds no taint.
+//! It does not have:
 //!
-//! Time comes from [`Builder::clock`] where the server writes it, and from tokio where it waits, so
-//! that simulations with paused time work. With [`Builder::seed`] nothing in it is random.
+//! - users and their rights, quotas, and admission policies;
+//! - server-side apply, except for Nodes and Machines of Cluster API;
+//! - `managedFields` of objects that were not applied;
+//! - request bodies other than JSON (answered 415; `kubectl create namespace` sends protobuf, `kubectl create -f`
+//!   doesn't);
+//! - controllers, except the two that delete objects after their owners and namespaces after their content. A cordon
+//!   adds no taint.
+//!
+//! The server writes times from [`Builder::clock`], and waits by tokio's time, so simulations with paused time work.
+//! With [`Builder::seed`], nothing is random.
 
 mod builder;
 mod cause;

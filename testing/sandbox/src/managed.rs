@@ -1,7 +1,7 @@
-//! `managedFields`, as far as server-side applies of labels, annotations and plain fields of `spec` need it.
+//! `managedFields`, as far as server-side apply of labels, annotations and plain fields of `spec` needs it.
 //!
-//! An object has none until its first apply. The entry `before-first-apply` then owns what was there, as on the
-//! real server. Later changes by other requests move the ownership of what they change.
+//! An object has none until its first apply. The entry `before-first-apply` then owns the existing fields, as on the
+//! real server. If other requests change fields later, they become the owners of those fields.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::failure::Failure;
 use crate::object;
 use crate::resource::Resource;
 
-/// The values of the fields that are tracked, by path.
+/// The values of the tracked fields, by path.
 type Fields = BTreeMap<Vec<String>, Value>;
 
-/// Who makes a change, and when.
+/// The field manager of a change, and the time.
 pub(crate) struct Manager<'a> {
     pub(crate) name: &'a str,
     pub(crate) time: String,
@@ -45,10 +45,10 @@ impl Manager<'_> {
     }
 }
 
-/// What `applied` makes of `live`, with its `managedFields`.
+/// Applies `applied` to `live`. Returns the new object, with its `managedFields`.
 ///
 /// # Errors
-/// If another manager owns a field with another value, unless `force` takes it.
+/// If another manager owns a field with another value, and `force` is not set.
 pub(crate) fn apply(
     live: &Value,
     applied: &Value,
@@ -110,7 +110,7 @@ pub(crate) fn apply(
     Ok((new, entries))
 }
 
-/// The `managedFields` after another request changed `old` into `new`; `None` if they are not tracked.
+/// The `managedFields` after another request changed `old` into `new`. `None` if they are not tracked.
 pub(crate) fn after_update(old: &Value, new: &Value, manager: &Manager<'_>) -> Option<Vec<Value>> {
     let mut entries = object::array(old, "/metadata/managedFields").to_vec();
     if entries.is_empty() {

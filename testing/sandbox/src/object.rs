@@ -1,11 +1,11 @@
-//! Reading and writing the parts that all objects share.
+//! Access to the parts that all objects share.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value};
 
 use crate::rules::time;
 
-/// The text at `pointer`, or the empty text.
+/// The text at `pointer`, or an empty text.
 pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object
         .pointer(pointer)
@@ -29,12 +29,12 @@ pub(crate) fn resource_version(object: &Value) -> &str {
     text(object, "/metadata/resourceVersion")
 }
 
-/// Whether a DELETE came, and something still keeps the object.
+/// Whether the object was deleted, and something still keeps it.
 pub(crate) fn is_terminating(object: &Value) -> bool {
     !text(object, "/metadata/deletionTimestamp").is_empty()
 }
 
-/// The texts of an array such as `metadata.finalizers`.
+/// The texts in an array such as `metadata.finalizers`.
 pub(crate) fn texts<'a>(object: &'a Value, pointer: &str) -> Vec<&'a str> {
     array(object, pointer)
         .iter()
@@ -50,12 +50,12 @@ pub(crate) fn array<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// The `metadata` of an object, made where it is missing.
+/// The `metadata` of an object. Created if it is missing.
 pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
     map_mut(object, "metadata")
 }
 
-/// The map at `key`, made where it is missing; anything else that stood there is replaced.
+/// The map at `key`. Created if it is missing; any other value is replaced.
 pub(crate) fn map_mut<'a>(object: &'a mut Value, key: &str) -> &'a mut Map<String, Value> {
     if !object[key].is_object() {
         object[key] = Value::Object(Map::new());
@@ -63,7 +63,7 @@ pub(crate) fn map_mut<'a>(object: &'a mut Value, key: &str) -> &'a mut Map<Strin
     object[key].as_object_mut().expect("just made a map")
 }
 
-/// Puts `value` at `metadata.key`, or takes the key away.
+/// Sets `metadata.key` to `value`, or removes the key.
 pub(crate) fn set_metadata(object: &mut Value, key: &str, value: Option<Value>) {
     let metadata = metadata_mut(object);
     match value {
@@ -76,8 +76,8 @@ pub(crate) fn set_metadata(object: &mut Value, key: &str, value: Option<Value>) 
     }
 }
 
-/// Removes nulls at any depth, and empty maps below `metadata`: the server reads objects into
-/// types, and neither survives that.
+/// Removes nulls at any depth, and empty maps below `metadata`, because the server's types do not
+/// keep them.
 pub(crate) fn normalise(object: &mut Value) {
     remove_nulls(object);
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -101,7 +101,7 @@ fn remove_nulls(value: &mut Value) {
     }
 }
 
-/// Sets the times and the period of a deletion that something holds up.
+/// Sets the fields of a deletion that must wait: its time and its grace period.
 pub(crate) fn mark_terminating(object: &mut Value, now: DateTime<Utc>, grace: u64) {
     let grace_time = TimeDelta::seconds(i64::try_from(grace).unwrap_or(i64::MAX / 1000));
     let ends = now.checked_add_signed(grace_time).unwrap_or(now);

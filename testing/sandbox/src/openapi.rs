@@ -1,5 +1,5 @@
-//! The little of OpenAPI that keeps kubectl's own validation away: each type is said to take
-//! `fieldValidation`, so that kubectl leaves checking to the server.
+//! The part of OpenAPI that makes kubectl leave validation to the server: each type supports
+//! `fieldValidation`.
 
 use serde_json::{Map, Value, json};
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// The parameters after the question mark, decoded.
+/// The decoded parameters after the question mark.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
@@ -25,7 +25,7 @@ impl Query {
         )
     }
 
-    /// The first value of a parameter; an empty one counts as absent.
+    /// The first value of a parameter. `None` if it is empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
@@ -55,7 +55,7 @@ impl Query {
             .transpose()
     }
 
-    /// Whether nothing may be stored. The only value that the server knows is `All`.
+    /// Whether `dryRun` is set. The only valid value is `All`.
     pub(crate) fn dry_run(&self, kind: &str) -> Result<bool, Failure> {
         let values: Vec<&str> = self
             .0
@@ -67,7 +67,8 @@ impl Query {
     }
 }
 
-/// Whether the values of `dryRun` ask for one; `kind` is that of the options they came in.
+/// Whether the values of `dryRun` request a dry run. `kind` is the type of the options that contain
+/// them.
 pub(crate) fn dry_run(kind: &str, values: &[&str]) -> Result<bool, Failure> {
     match values.iter().find(|value| **value != "All") {
         None => Ok(!values.is_empty()),
@@ -75,7 +76,7 @@ pub(crate) fn dry_run(kind: &str, values: &[&str]) -> Result<bool, Failure> {
     }
 }
 
-/// How a deletion is to go: from the body where there is one, else from the query.
+/// The options of a deletion, from the body if there is one, otherwise from the query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct DeleteOptions {
     pub(crate) dry_run: bool,
@@ -85,20 +86,20 @@ pub(crate) struct DeleteOptions {
     pub(crate) propagation: Propagation,
 }
 
-/// What becomes of the objects that name the deleted one as their owner.
+/// What happens to the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Propagation {
-    /// They go after it.
+    /// They are deleted after it.
     #[default]
     Background,
-    /// They go before it.
+    /// They are deleted before it.
     Foreground,
-    /// They stay, and forget it.
+    /// They stay, without the owner reference.
     Orphan,
 }
 
 impl DeleteOptions {
-    /// A body makes the server ignore the query altogether, `dryRun` included.
+    /// If there is a body, the server ignores the query, including `dryRun`.
     pub(crate) fn read(body: Option<&Value>, query: &Query) -> Result<Self, Failure> {
         match body {
             Some(body) => Self::from_body(body),
@@ -119,7 +120,7 @@ impl DeleteOptions {
             dry_run: dry_run("DeleteOptions", &dry_run_values)?,
             uid: text("/preconditions/uid").map(str::to_owned),
             resource_version: text("/preconditions/resourceVersion").map(str::to_owned),
-            // The server reads a negative grace period as one second.
+            // The server treats a negative grace period as one second.
             grace_period: body
                 .get("gracePeriodSeconds")
                 .and_then(Value::as_i64)

@@ -1,4 +1,4 @@
-//! The forms that a reader may ask for: whole objects, their metadata, or rows of a table.
+//! The forms of an answer: whole objects, their metadata, or table rows.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::resource::Resource;
 use crate::verbs::List;
 use crate::{object, table};
 
-/// What the reader's `Accept` header chose.
+/// The form that the `Accept` header of the reader requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Representation {
     Objects,
@@ -19,7 +19,7 @@ pub(crate) enum Representation {
     Table,
 }
 
-/// How much of its object a table row carries.
+/// How much of its object a table row contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Include {
     Nothing,
@@ -28,7 +28,7 @@ pub(crate) enum Include {
 }
 
 impl Representation {
-    /// Takes the first form that the server has.
+    /// Chooses the first form that the server supports.
     pub(crate) fn negotiate(accept: &str) -> Result<Self, Failure> {
         if accept.trim().is_empty() {
             return Ok(Self::Objects);
@@ -70,7 +70,7 @@ impl Include {
     }
 }
 
-/// How one answer, or one watch, writes the objects of a type.
+/// How an answer or a watch writes the objects of a type.
 #[derive(Clone, Debug)]
 pub(crate) struct Renderer {
     pub(crate) resource: Arc<Resource>,
@@ -94,7 +94,7 @@ impl Renderer {
         }
     }
 
-    /// A row of a table whose columns went out before.
+    /// A row of a table whose columns were sent before.
     pub(crate) fn bare_row(&self, object: &Value) -> String {
         let metadata = json!({"resourceVersion": object::resource_version(object)});
         self.table(&metadata, &Value::Null, [object]).to_string()
@@ -174,7 +174,7 @@ fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("maps with text keys always serialise")
 }
 
-/// A list whose items are written from where they are stored.
+/// A list whose items are written without a copy.
 struct ObjectList<'a> {
     resource: &'a Resource,
     metadata: &'a Value,
@@ -198,7 +198,7 @@ impl Serialize for ObjectList<'_> {
     }
 }
 
-/// An item of a list, which leaves its kind and version to the list.
+/// An item of a list, without its kind and version, which the list has.
 struct Item<'a>(&'a Map<String, Value>);
 
 impl Serialize for Item<'_> {

@@ -1,13 +1,13 @@
-//! The types that the server knows: their names, scopes and the few rules that differ per type.
+//! The types that the server knows: their names, scopes and the few rules that depend on the type.
 
 use std::sync::Arc;
 
-/// One type of object: how its paths, lists and answers are called.
+/// One type of object: its names in paths, lists and answers.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Resource {
-    /// API group; empty for the core group.
+    /// The API group, or an empty string for the core group.
     pub group: String,
-    /// Version within the group.
+    /// The version within the group.
     pub version: String,
     /// The kind written in objects, such as `Lease`.
     pub kind: String,
@@ -15,22 +15,22 @@ pub struct Resource {
     pub plural: String,
     /// The name in messages to people, such as `lease`.
     pub singular: String,
-    /// What kubectl's users may type instead, such as `no` for nodes.
+    /// The short names that kubectl accepts, such as `no` for nodes.
     pub short_names: Vec<String>,
-    /// Whether objects live in a namespace.
+    /// Whether the objects belong to a namespace.
     pub namespaced: bool,
-    /// Whether `status` is written through its own subresource only.
+    /// Whether `status` is written only through its subresource.
     pub has_status: bool,
-    /// Whether a PUT to a name that isn't there creates the object.
+    /// Whether a PUT to a name that does not exist creates the object.
     pub(crate) put_creates: bool,
-    /// Whether a PUT may leave the resource version out.
+    /// Whether a PUT may omit the resource version.
     pub(crate) put_unconditional: bool,
-    /// The collection in the store that has the objects: two API versions of one type share it.
+    /// The collection in the store. Two API versions of one type share it.
     pub(crate) collection: Arc<str>,
 }
 
 impl Resource {
-    /// A type with the rules that custom resources have, to be made known by
+    /// A type with the rules of custom resources, for
     /// [`Builder::resource`](crate::Builder::resource).
     pub fn custom(group: &str, version: &str, kind: &str, plural: &str, namespaced: bool) -> Self {
         let collection = qualified(plural, group);
@@ -49,7 +49,7 @@ impl Resource {
         }
     }
 
-    /// `group/version`, or the bare version of the core group.
+    /// `group/version`, or only the version for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.clone()
@@ -109,7 +109,7 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// The types that every sandbox has, and `extra` ones.
+    /// The types that every sandbox has, and the types in `extra`.
     pub(crate) fn with(extra: Vec<Resource>) -> Self {
         let resources = built_in().into_iter().chain(extra).map(Arc::new);
         Self {
@@ -132,13 +132,13 @@ impl Catalog {
             .find(|r| r.group == group && r.version == version && r.plural == plural)
     }
 
-    /// The type that an object or an owner reference names.
+    /// The type of an object or an owner reference.
     pub(crate) fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         self.iter()
             .find(|r| r.kind == kind && r.api_version() == api_version)
     }
 
-    /// A type that is kept in `collection`.
+    /// A type whose objects are in `collection`.
     pub(crate) fn by_collection(&self, collection: &str) -> Option<&Arc<Resource>> {
         self.iter().find(|r| &*r.collection == collection)
     }

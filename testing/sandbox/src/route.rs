@@ -1,4 +1,4 @@
-//! What a path and a method ask for.
+//! Finds the target of a request, by its path and method.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::resource::{Catalog, Resource};
 /// The target of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Route {
-    /// `/readyz` and its like.
+    /// `/readyz` and similar paths.
     Health,
     /// `/version`.
     Version,
@@ -19,21 +19,21 @@ pub(crate) enum Route {
     Discovery(Vec<String>),
     /// `/openapi/v3` and the documents below it.
     OpenApi(Vec<String>),
-    /// A question about one's own rights: everybody may do everything.
+    /// A review of the caller's own rights: every user has all rights.
     AccessReview { kind: &'static str },
-    /// A question about who one is.
+    /// A review of the caller's identity.
     SubjectReview,
-    /// Objects.
+    /// One object or a collection.
     Objects(Target),
 }
 
-/// One object, or the collection of them.
+/// One object, or a collection of objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) resource: Arc<Resource>,
-    /// The namespace in the path; empty across namespaces, and for cluster-scoped types.
+    /// The namespace in the path. Empty for all namespaces, and for cluster-scoped types.
     pub(crate) namespace: String,
-    /// The object's name; empty for a collection.
+    /// The name of the object. Empty for a collection.
     pub(crate) name: String,
     pub(crate) subresource: Subresource,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Target {
 pub(crate) enum Subresource {
     None,
     Status,
-    /// Namespaces only: writes `spec.finalizers`.
+    /// Only for namespaces: writes `spec.finalizers`.
     Finalize,
 }
 
@@ -53,7 +53,7 @@ impl Target {
     }
 }
 
-/// The key in the store of an object of this namespace and name.
+/// The key in the store of an object with this namespace and name.
 pub(crate) fn key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
         name.to_owned()
@@ -106,7 +106,7 @@ impl Route {
     ) -> Result<Self, Failure> {
         let find = |plural: &str| catalog.by_plural(group, version, plural);
         let (namespace, rest) = match rest {
-            // Below a namespace, but not its own subresources.
+            // A path below a namespace that is not one of the namespace's own subresources.
             ["namespaces", namespace, rest @ ..]
                 if rest.first().is_some_and(|plural| find(plural).is_some()) =>
             {

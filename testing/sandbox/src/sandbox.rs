@@ -1,4 +1,4 @@
-//! The handle that tests hold.
+//! The handle of a sandbox for tests.
 
 use std::io;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Default for Sandbox {
 }
 
 impl Sandbox {
-    /// An empty cluster on the system's clock, with garbage collection.
+    /// An empty cluster with the system's clock and garbage collection.
     pub fn new() -> Self {
         Self::builder().build()
     }
@@ -39,24 +39,23 @@ impl Sandbox {
         }
     }
 
-    /// A client in this process, whose default namespace is `default`.
+    /// A client in this process. Its default namespace is `default`.
     ///
     /// # Panics
-    /// Outside a tokio runtime: the client keeps a task there.
+    /// Outside a tokio runtime, because the client runs a task there.
     pub fn client(&self) -> kube::Client {
         kube::Client::new(self.service(), "default")
     }
 
-    /// The server as a service, to put layers around or clients of one's own upon.
+    /// The server as a service, for other layers or clients.
     pub fn service(&self) -> SandboxService {
         SandboxService::new(self.server.clone())
     }
 
-    /// Answers plain HTTP (1.1, or 2 with prior knowledge) at `address`, such as `127.0.0.1:0` for
-    /// a free port.
+    /// Serves plain HTTP (1.1, or 2 with prior knowledge) at `address`. For example, `127.0.0.1:0` chooses a free port.
     ///
     /// # Errors
-    /// If the address can't be listened on.
+    /// If the address can't be used.
     pub async fn serve(&self, address: impl ToSocketAddrs) -> io::Result<Serving> {
         Serving::start(TcpListener::bind(address).await?, self.service())
     }
@@ -83,11 +82,11 @@ current-context: sandbox
         )
     }
 
-    /// Stores an object as it is: new or in place of the one of its name, unvalidated, with a uid
-    /// and creation time where it has none. Gives back what is stored.
+    /// Stores an object without validation, and replaces one with the same name. Adds a uid and a creation time if they
+    /// are missing. Returns the stored object.
     ///
     /// # Panics
-    /// If the object is of no type that the sandbox knows, or has no name.
+    /// If the sandbox does not know the type, or the object has no name.
     pub fn put(&self, mut object: Value) -> Value {
         let resource = self.resource_of(&object);
         let name = object::name(&object).to_owned();
@@ -108,7 +107,7 @@ current-context: sandbox
         })
     }
 
-    /// Reads an object; `namespace` is empty for cluster-scoped types.
+    /// Reads an object. `namespace` is empty for cluster-scoped types.
     ///
     /// # Panics
     /// If the sandbox doesn't know the type.
@@ -136,8 +135,7 @@ current-context: sandbox
             .map(|object| Value::clone(&object))
     }
 
-    /// Adds a node, Ready unless it says otherwise, and its kubelet's heartbeat Lease. Gives back
-    /// the node's uid.
+    /// Adds a node, which is Ready by default, and the heartbeat of its kubelet. Returns the uid of the node.
     pub fn add_node(&self, node: impl Into<Node>) -> String {
         let node = node.into();
         let stored = self.put(node.to_object(self.server.now()));
@@ -146,8 +144,7 @@ current-context: sandbox
         uid
     }
 
-    /// The kubelet of `node` says that it is alive, as kubelets do every ten seconds. A Node that is gone
-    /// has none.
+    /// Renews the heartbeat of `node`, as its kubelet does every ten seconds. Does nothing if the Node does not exist.
     pub fn beat(&self, node: &str) {
         let nodes = self.resource("v1", "Node");
         let leases = self.resource("coordination.k8s.io/v1", "Lease");
@@ -165,7 +162,7 @@ current-context: sandbox
         });
     }
 
-    /// Forgets all history: older watches and pages get 410 Expired.
+    /// Deletes the history: older watches and pages get 410 Expired.
     pub fn compact(&self) {
         self.server.state().store.compact();
     }

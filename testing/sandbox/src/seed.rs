@@ -1,11 +1,11 @@
-//! Objects that are there before anybody asks: namespaces, nodes, and whatever a test puts in.
+//! Objects that exist before the first request: namespaces, nodes, and objects of a test.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
 use crate::rules::time;
 
-/// A node as a cluster with a living kubelet shows it.
+/// A node with a running kubelet.
 ///
 /// ```
 /// use sandbox::{Node, Sandbox};
@@ -23,7 +23,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node that is ready.
+    /// A Ready node.
     pub fn named(name: &str) -> Self {
         let labels = json!({
             "kubernetes.io/arch": "amd64",
@@ -38,8 +38,8 @@ impl Node {
         }
     }
 
-    /// The nodes of a small cluster, to try things on. All take new pods, so that nobody thinks that a
-    /// lock cordons.
+    /// The nodes of a small cluster for experiments. None is cordoned, because that could look like the effect of a
+    /// lock.
     pub fn small_cluster() -> [Self; 4] {
         [
             Self::named("control-plane-1"),
@@ -55,24 +55,24 @@ impl Node {
         self
     }
 
-    /// Nothing new is scheduled onto the node.
+    /// Cordons the node.
     pub fn cordoned(mut self) -> Self {
         self.cordoned = true;
         self
     }
 
-    /// The kubelet is unreachable: the node's state is unknown.
+    /// The kubelet is unreachable: the Ready condition is unknown.
     pub fn not_ready(mut self) -> Self {
         self.ready = false;
         self
     }
 
-    /// Its name.
+    /// The name of the node.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The node as it is at `now`.
+    /// The Node object at `now`.
     pub(crate) fn to_object(&self, now: DateTime<Utc>) -> Value {
         let now = time::seconds(now);
         let (status, reason, message) = if self.ready {
@@ -142,10 +142,10 @@ impl From<&str> for Node {
     }
 }
 
-/// The namespace of the Leases that kubelets renew.
+/// The namespace of the kubelets' Leases.
 pub(crate) const HEARTBEATS: &str = "kube-node-lease";
 
-/// The kubelet's own Lease, from which a cluster tells that the node is alive.
+/// The Lease of the kubelet, which shows that the node is alive.
 pub(crate) fn heartbeat(node: &str, uid: &str, now: DateTime<Utc>) -> Value {
     json!({
         "apiVersion": "coordination.k8s.io/v1",
@@ -165,7 +165,7 @@ pub(crate) fn heartbeat(node: &str, uid: &str, now: DateTime<Utc>) -> Value {
     })
 }
 
-/// A namespace as the server keeps it.
+/// A namespace as the server stores it.
 pub(crate) fn namespace(name: &str) -> Value {
     json!({
         "apiVersion": "v1",

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::object;
 use crate::resource::Resource;
 
-/// Which objects a list or watch is about.
+/// The objects that a list or watch selects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selector {
     labels: Vec<LabelRequirement>,
@@ -46,7 +46,7 @@ impl Selector {
         Ok(Self { labels, fields })
     }
 
-    /// Whether every object passes.
+    /// Whether every object is selected.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -160,7 +160,7 @@ impl FieldRequirement {
     }
 }
 
-/// The fields that a type's objects can be chosen by.
+/// The fields by which objects of a type can be selected.
 fn selectable(resource: &Resource) -> Vec<&'static str> {
     let own: &[&str] = match &*resource.collection {
         "nodes" => &["spec.unschedulable"],
@@ -210,7 +210,7 @@ fn selectable(resource: &Resource) -> Vec<&'static str> {
     [common, own].concat()
 }
 
-/// Types with fields of their own say it shorter than those with the common ones only.
+/// For types with their own selectable fields, the message is shorter.
 fn unknown_field(resource: &Resource, field: &str) -> String {
     match &*resource.collection {
         "nodes" | "namespaces" | "pods" | "events" => {
@@ -223,7 +223,7 @@ fn unknown_field(resource: &Resource, field: &str) -> String {
 }
 
 fn field_text(object: &Value, field: &str) -> String {
-    // An event's source was a structure in the core group, of which the component is meant.
+    // In the core group, `source` is a structure, and this selects its component.
     let field = match field {
         "source" => "source.component",
         other => other,

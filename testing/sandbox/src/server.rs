@@ -1,4 +1,4 @@
-//! What all requests to one sandbox share.
+//! The state that all requests to one sandbox share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::identity::Identities;
 use crate::resource::{Catalog, Resource};
 use crate::store::Store;
 
-/// Tells the time that the server writes into `Date` headers and creation times.
+/// The time that the server writes to `Date` headers and creation times.
 pub(crate) type Clock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
 
 pub(crate) struct Server {
@@ -20,8 +20,8 @@ pub(crate) struct Server {
     pub(crate) collector: Option<Collector>,
     clock: Clock,
     state: Mutex<State>,
-    /// Wakes watches up, in the order in which they began to wait: a seed is to repeat a run, which
-    /// tokio's `watch` would not, since it wakes in a random order.
+    /// Wakes watches in the order in which they began to wait. The `watch` channel of tokio would
+    /// wake them in a random order, but a seed must repeat a run exactly.
     changed: Notify,
 }
 
@@ -51,13 +51,13 @@ impl Server {
         (self.clock)()
     }
 
-    /// Everything stored, for reading: a change made here wakes no watch.
+    /// The stored objects, for reading. A change through this guard wakes no watch.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        // A panic in a test's own closure leaves the objects as they were.
+        // If a closure of a test panics, the objects are still consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `write` as one step, then tells watches and the collector what it changed.
+    /// Runs `write` as one step, and then informs watches and the collector about the changes.
     pub(crate) fn change<T>(self: &Arc<Self>, write: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state();
         let before = state.store.revision();
@@ -77,7 +77,7 @@ impl Server {
         outcome
     }
 
-    /// Looks at the suspects after the delay; at once where there is no tokio runtime to wait on.
+    /// Checks the suspects after the delay, or at once if there is no tokio runtime.
     fn schedule(self: &Arc<Self>, delay: Duration, due: Vec<Suspect>) {
         if due.is_empty() {
             return;
@@ -103,7 +103,7 @@ impl Server {
         }
     }
 
-    /// Completes once there is a change after `revision`.
+    /// Waits for a change after `revision`.
     pub(crate) async fn changed_since(&self, revision: u64) {
         let changed = self.changed.notified();
         if self.state().store.revision() <= revision {
@@ -111,7 +111,7 @@ impl Server {
         }
     }
 
-    /// An object by the names that users know it by.
+    /// The object with this key in the store.
     pub(crate) fn find(&self, resource: &Resource, key: &str) -> Option<Arc<Value>> {
         self.state().store.get(resource, key).cloned()
     }

@@ -1,4 +1,4 @@
-//! From an HTTP request to an HTTP answer.
+//! Handles HTTP requests.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -24,14 +24,13 @@ use crate::verbs::{self, Call, ListOptions, Outcome, PatchType};
 use crate::watch::Watch;
 use crate::{discovery, openapi};
 
-/// The body of an answer: whole, or a watch that goes on.
+/// The body of an answer: complete, or the stream of a watch.
 pub type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
 
 /// The largest request body that the server reads, in bytes.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
-/// The API server as a [`tower::Service`], for a `kube::Client` in the same process or a layer of
-/// faults around it.
+/// The API server as a [`tower::Service`], for a `kube::Client` in the same process or for a layer that adds faults.
 #[derive(Clone)]
 pub struct SandboxService {
     server: Arc<Server>,
@@ -74,7 +73,7 @@ struct Answer {
     code: u16,
     content_type: &'static str,
     body: AnswerBody,
-    /// Each goes out as a `Warning` header.
+    /// Each one is sent in a `Warning` header.
     warnings: Vec<String>,
 }
 
@@ -143,7 +142,7 @@ fn dispatch(server: &Arc<Server>, parts: &Parts, body: &Bytes) -> Result<Answer,
         Route::OpenApi(path) => openapi::answer(&server.catalog, &path)
             .map(|found| Answer::json(200, found.to_string())),
         Route::AccessReview { kind } => {
-            // The answer is the same whatever was asked, in whichever encoding.
+            // The answer does not depend on the request or its encoding.
             let review = parse(body).unwrap_or_default();
             let review = json!({
                 "kind": kind,
@@ -159,8 +158,8 @@ fn dispatch(server: &Arc<Server>, parts: &Parts, body: &Bytes) -> Result<Answer,
     }
 }
 
-/// Nobody is authenticated here, so everybody is the user of an API server without authentication, unless
-/// they impersonate another.
+/// There is no authentication. Every caller is the user of an API server without authentication, or the user that it
+/// impersonates.
 fn subject_review(parts: &Parts) -> Value {
     let impersonated = |name: &str| {
         let values = parts.headers.get_all(name).iter();

@@ -1,4 +1,4 @@
-//! The sandbox on a loopback port, for programs that are not in this process.
+//! The sandbox on a loopback port, for programs outside this process.
 
 use std::convert::Infallible;
 use std::io;
@@ -12,10 +12,10 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::service::SandboxService;
 
-/// A sandbox that answers plain HTTP/1 and HTTP/2 on a port, until this is dropped.
+/// A sandbox that serves HTTP/1 and HTTP/2 without TLS on a port, until this is dropped.
 #[derive(Debug)]
 pub struct Serving {
-    /// Its address, such as `http://127.0.0.1:40123`.
+    /// Its URL, such as `http://127.0.0.1:40123`.
     pub url: String,
     accepting: JoinHandle<Infallible>,
 }
@@ -36,13 +36,13 @@ impl Drop for Serving {
     }
 }
 
-/// Connections live in the set, so that they end with the task that accepts them.
+/// The connections are in a set, so they end with the task that accepts them.
 async fn accept(listener: TcpListener, service: SandboxService) -> Infallible {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                // A peer that is gone before it was accepted is no concern of the others.
+                // A client that disconnects before it is accepted must not stop the server.
                 if let Ok((stream, _)) = accepted {
                     connections.spawn(connection(stream, service.clone()));
                 }
@@ -53,9 +53,9 @@ async fn accept(listener: TcpListener, service: SandboxService) -> Infallible {
 }
 
 async fn connection(stream: TcpStream, service: SandboxService) {
-    // Answers are small, and their reader is waiting; a socket that refuses this still works.
+    // Answers are small and should be sent at once. If this option fails, the socket still works.
     let _ = stream.set_nodelay(true);
-    // A connection that breaks is the client's to notice.
+    // Errors of the connection are the client's problem.
     let _ = auto::Builder::new(TokioExecutor::new())
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
         .await;

@@ -1,4 +1,4 @@
-//! Objects and the history of their changes, under one counter of revisions.
+//! Objects and the history of their changes, with one counter of revisions.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,36 +11,36 @@ use crate::resource::Resource;
 /// The objects of one type, by key.
 pub(crate) type Objects = BTreeMap<String, Arc<Value>>;
 
-/// One write that took effect.
+/// A write that took effect.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) revision: u64,
     pub(crate) collection: Arc<str>,
     pub(crate) key: String,
-    /// The object as it was; `None` where the write created it.
+    /// The object before the write. `None` if the write created it.
     pub(crate) before: Option<Arc<Value>>,
-    /// The object as it is now; for a deletion its last state, at the revision of the deletion.
+    /// The object after the write. For a deletion, its last state at the revision of the deletion.
     pub(crate) after: Arc<Value>,
     pub(crate) deleted: bool,
 }
 
-/// Everything that a server remembers.
+/// The objects and the history of a server.
 #[derive(Debug)]
 pub(crate) struct Store {
     revision: u64,
     collections: BTreeMap<Arc<str>, Objects>,
     history: VecDeque<Change>,
-    /// The newest revision that can no longer be reconstructed or watched from.
+    /// The newest revision that can no longer be listed or watched from.
     compacted: u64,
     history_limit: usize,
 }
 
-/// A revision from before the history that is kept.
+/// The revision is older than the history that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Compacted;
 
 impl Store {
-    /// An empty store that remembers the last `history_limit` changes.
+    /// An empty store that keeps the last `history_limit` changes.
     pub(crate) fn new(history_limit: usize) -> Self {
         Self {
             revision: 1,
@@ -73,7 +73,7 @@ impl Store {
             .take_while(move |(key, _)| key.starts_with(prefix))
     }
 
-    /// As [`list`](Self::list), at an earlier revision.
+    /// Like [`list`](Self::list), at an earlier revision.
     pub(crate) fn list_at(
         &self,
         resource: &Resource,
@@ -112,7 +112,7 @@ impl Store {
         })
     }
 
-    /// Writes an object, at a new revision that it carries from then on.
+    /// Writes an object at a new revision, which becomes its resource version.
     pub(crate) fn put(&mut self, resource: &Resource, key: &str, mut object: Value) -> Arc<Value> {
         let revision = self.next_revision();
         stamp(&mut object, revision);
@@ -168,7 +168,7 @@ impl Store {
         Ok(self.history.range(first..))
     }
 
-    /// Forgets all history: older watches and lists have to start again.
+    /// Deletes the history: older watches and lists must start again.
     pub(crate) fn compact(&mut self) {
         self.history.clear();
         self.compacted = self.revision;

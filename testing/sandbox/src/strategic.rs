@@ -1,19 +1,19 @@
-//! Strategic merge patches, as far as kubectl's cordon, label, annotate, edit and apply send them.
+//! Strategic merge patches, as far as kubectl's cordon, label, annotate, edit and apply need them.
 
 use serde_json::{Map, Value};
 
-/// How the items of a list are distinguished when a patch is merged into it.
+/// How a patch identifies the items of a list.
 enum Items {
     /// By the value of this field.
     Keyed(&'static str),
     /// The items are plain values, and the list is a set.
     Set,
-    /// Not at all: a patch replaces the list.
+    /// It does not: a patch replaces the whole list.
     Atomic,
 }
 
 impl Items {
-    /// The rule for a list of this name, in the types that people patch.
+    /// The rule for a list with this name, in the types that people patch.
     fn of(field: &str) -> Self {
         match field {
             "ownerReferences" => Self::Keyed("uid"),
@@ -36,7 +36,7 @@ impl Items {
 /// Merges `patch` into `object`.
 ///
 /// # Errors
-/// A directive that doesn't exist, or a list item without the field that identifies it.
+/// If a directive does not exist, or a list item lacks the field that identifies it.
 pub(crate) fn merge(object: &mut Value, patch: &Value) -> Result<(), String> {
     let Value::Object(patch) = patch else {
         return Err("Invalid JSON Patch".to_owned());
@@ -72,7 +72,7 @@ pub(crate) fn merge(object: &mut Value, patch: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// `$retainKeys` lists the only fields that may stay.
+/// `$retainKeys` lists the only fields that stay.
 fn retain_keys(fields: &mut Map<String, Value>, patch: &Map<String, Value>) {
     if let Some(kept) = patch.get("$retainKeys").and_then(Value::as_array) {
         fields.retain(|name, _| kept.iter().any(|k| k == name.as_str()));

@@ -1,4 +1,4 @@
-//! Events are one collection under two API versions, whose fields have different names.
+//! Events are one collection with two API versions, whose fields have different names.
 
 use std::sync::Arc;
 
@@ -26,8 +26,7 @@ pub(crate) fn stored(resource: &Resource, object: Value) -> Value {
     }
 }
 
-/// The form in which a stored object is served as this type. Events show some fields even if they are
-/// empty.
+/// The form in which a stored object is returned as this type. Some fields of events are shown even if they are empty.
 pub(crate) fn served(resource: &Resource, object: &Arc<Value>) -> Arc<Value> {
     if &*resource.collection != "events" {
         return object.clone();

@@ -24,26 +24,26 @@ use crate::{object, rules, versions};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
-/// How long before its end a watch tells how far it came.
+/// How long before its end a watch sends its last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// One watch in progress.
+/// A watch in progress.
 pub(crate) struct Watch {
     server: Arc<Server>,
     renderer: Renderer,
     prefix: String,
     selector: Selector,
-    /// Everything up to this revision was looked at.
+    /// All changes up to this revision have been handled.
     position: u64,
     outbox: VecDeque<Bytes>,
     columns_sent: bool,
-    /// `None` for a watch that wants no bookmarks.
+    /// `None` if the client requested no bookmarks.
     next_bookmark: Option<Instant>,
     deadline: Instant,
     ended: bool,
 }
 
-/// What happened to an object, seen through a selector.
+/// The change of an object, as seen through a selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Added,
@@ -75,7 +75,7 @@ fn bookmark_after(now: Instant, deadline: Instant) -> Instant {
 }
 
 impl Watch {
-    /// Begins after the resource version that the query names, or with all there is.
+    /// Starts at the resource version in the query, or with all existing objects.
     pub(crate) fn start(
         server: Arc<Server>,
         target: &Target,
@@ -117,7 +117,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// The body of the answer: one JSON text a line.
+    /// The body of the answer: one JSON text per line.
     pub(crate) fn into_frames(self) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
         stream::unfold(self, |mut watch| async move {
             let line = watch.next().await?;
@@ -145,7 +145,7 @@ impl Watch {
         let bookmark = self.next_bookmark.filter(|&at| at < self.deadline);
         let wake_up = bookmark.unwrap_or(self.deadline);
         tokio::select! {
-            // Time goes first, so that an endless stream of changes doesn't outlast it.
+            // The time is checked first, so that a steady stream of changes can't delay the end.
             biased;
             () = sleep_until(wake_up) => {
                 if bookmark.is_some() {
@@ -205,8 +205,8 @@ impl Watch {
             (false, true) => self.send(Kind::Added, &after),
             (true, true) => self.send(Kind::Modified, &after),
             (true, false) => {
-                // An object that a change took out of sight goes as it was last seen, at the
-                // version of that change.
+                // If a change removes an object from the selection, the event has the last selected
+                // state, with the version of the change.
                 let mut last = change.before.as_deref().map_or(Value::Null, Value::clone);
                 let version = object::resource_version(&after).to_owned();
                 object::set_metadata(&mut last, "resourceVersion", Some(version.into()));
@@ -217,7 +217,8 @@ impl Watch {
         }
     }
 
-    /// Tells how far the watch is; `initial_end` ends the events for what was there at its start.
+    /// Sends a bookmark with the position of the watch. `initial_end` marks the end of the initial
+    /// events.
     fn send_bookmark(&mut self, initial_end: bool) {
         let mut bookmark = json!({
             "kind": self.renderer.resource.kind,
@@ -230,7 +231,7 @@ impl Watch {
         let include = self.renderer.include;
         if initial_end {
             bookmark["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
-            // In a table only the row's object can tell it.
+            // In a table, only the object of the row can contain the annotation.
             self.renderer.include = Include::Metadata;
         }
         self.send(Kind::Bookmark, &bookmark);

@@ -1,4 +1,4 @@
-//! The sandbox as a `kube::Client` in the same process sees it.
+//! The sandbox, as seen by a `kube::Client` in the same process.
 
 use std::time::Duration;
 

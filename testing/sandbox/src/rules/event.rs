@@ -1,4 +1,5 @@
-//! Events live in the namespace of what they are about; those about nodes live in `default`.
+//! Events must be in the namespace of the object that they are about, and in `default` if that is a
+//! Node.
 
 use serde_json::Value;
 

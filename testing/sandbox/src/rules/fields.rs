@@ -1,5 +1,5 @@
-//! Fields that a type doesn't have, which are dropped with a warning, or refused, as the writer wishes; and fields that
-//! a way of writing doesn't change.
+//! Fields that a type does not have: they are dropped, reported in a warning, or refused, as the request says. Also
+//! fields that a kind of request can't change.
 
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ const LEASE_SPEC: [&str; 7] = [
     "strategy",
 ];
 
-/// Drops what the type doesn't have, as far as the sandbox knows the type, and names it.
+/// Drops fields that the type does not have, as far as the sandbox knows the type. Returns their names.
 pub(super) fn drop_unknown(resource: &Resource, object: &mut Value) -> Vec<String> {
     let is_lease = &*resource.collection == "leases.coordination.k8s.io";
     let mut unknown = Vec::new();
@@ -66,7 +66,7 @@ fn retain(path: &str, part: Option<&mut Value>, known: &[&str], unknown: &mut Ve
     }
 }
 
-/// Sets `key` of `new` to what it is in `old`.
+/// Sets `key` of `new` to its value in `old`.
 pub(super) fn keep(old: &Value, new: &mut Value, key: &str) {
     match old.get(key) {
         Some(kept) => new[key] = kept.clone(),

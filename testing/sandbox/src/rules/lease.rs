@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use super::time;
 use crate::cause::Cause;
 
-/// Reads `spec`. `strategy` and `preferredHolder` are dropped, as by a server whose coordinated
-/// leader election is off.
+/// Reads `spec`. Drops `strategy` and `preferredHolder`, like a server without coordinated leader
+/// election.
 pub(super) fn read(object: &mut Value) -> Result<(), String> {
     let fields = object.as_object_mut().into_iter();
     let spec = fields.map(|fields| fields.entry("spec").or_insert_with(|| json!({})));
@@ -52,7 +52,8 @@ fn mismatch(value: &Value, field: &str, expected: &str) -> String {
     )
 }
 
-/// What stands there; a number is quoted where another number was expected.
+/// The type of the value in an error message. If an int32 was expected, a number is shown with its
+/// value.
 fn found(value: &Value, expected: &str) -> String {
     match value {
         Value::Null => "null".to_owned(),

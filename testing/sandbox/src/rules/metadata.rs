@@ -8,7 +8,7 @@ use crate::object;
 
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// Checks the types of the fields, and brings the times into the server's form.
+/// Checks the types of the fields, and converts times to the server's format.
 pub(super) fn read(object: &mut Value) -> Result<(), String> {
     let metadata = object::metadata_mut(object);
     for key in ["labels", "annotations"] {
@@ -58,12 +58,12 @@ fn mismatch(value: &Value, key: &str, expected: &str) -> String {
     )
 }
 
-/// What is wrong with labels, annotations, owners and finalizers.
+/// The errors in labels, annotations, owners and finalizers.
 pub(super) fn violations(object: &Value) -> Vec<Cause> {
     [changeable(object), finalizers(object)].concat()
 }
 
-/// What a change can get wrong as well as a creation.
+/// The errors that changes and creations can have.
 fn changeable(object: &Value) -> Vec<Cause> {
     [labels(object), annotations(object), owners(object)].concat()
 }
@@ -142,7 +142,7 @@ fn entries<'a>(object: &'a Value, key: &str) -> impl Iterator<Item = (&'a String
         .map(|(key, value)| (key, value.as_str().unwrap_or_default()))
 }
 
-/// What an update may not do to metadata.
+/// The changes of metadata that an update may not make.
 pub(super) fn update_violations(old: &Value, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     if object::is_terminating(old) {

@@ -1,4 +1,4 @@
-//! What the server demands of objects, type by type, beyond what all of them share.
+//! The rules of the server for objects, by type and for all types.
 
 mod event;
 mod fields;
@@ -23,14 +23,14 @@ use crate::route::Subresource;
 /// A body that can't be read as an object of its type.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Unreadable {
-    /// It says that it is of another type.
+    /// The body says that it has another type.
     WrongType(String),
-    /// A field isn't what the type has there.
+    /// A field does not have the right type.
     Malformed(String),
 }
 
 impl Unreadable {
-    /// In the words for a POST or PUT.
+    /// The refusal of a POST or PUT.
     pub(crate) fn of_body(self, resource: &Resource) -> Failure {
         Failure::bad_request(match self {
             Self::WrongType(why) => why,
@@ -38,15 +38,16 @@ impl Unreadable {
         })
     }
 
-    /// In the words for a patch, of which this object came out.
+    /// The refusal of a patch with this result.
     pub(crate) fn of_patch(self, patched: &Value) -> Failure {
         let (Self::WrongType(why) | Self::Malformed(why)) = self;
         Failure::unreadable_patch(patched, &why)
     }
 }
 
-/// Reads a body as an object of the type: fills in kind and version, drops what the type doesn't
-/// have, and brings times into the server's form. Gives back what it says about dropped fields.
+/// Reads a body as an object of the type: adds the kind and version, drops fields that the type
+/// does not have, and converts times to the server's format. Returns messages about the dropped
+/// fields.
 pub(crate) fn read(resource: &Resource, object: &mut Value) -> Result<Vec<String>, Unreadable> {
     check_type(resource, object)?;
     object::normalise(object);
@@ -95,7 +96,7 @@ pub(crate) fn cannot_be_handled(resource: &Resource, why: &str) -> String {
     )
 }
 
-/// Adds what the server adds to a new object of its type.
+/// Adds the defaults of the server to a new object.
 pub(crate) fn prepare_create(resource: &Resource, object: &mut Value) {
     match &*resource.collection {
         "namespaces" => namespace::prepare_create(object),
@@ -105,7 +106,7 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Keeps what this way of writing may not change, as it was.
+/// Restores the fields that this kind of request can't change.
 pub(crate) fn prepare_update(
     resource: &Resource,
     subresource: Subresource,
@@ -122,7 +123,7 @@ pub(crate) fn prepare_update(
     }
 }
 
-/// Everything that is wrong with a new object.
+/// All errors in a new object.
 pub(crate) fn violations(resource: &Resource, object: &Value) -> Vec<Cause> {
     let mut causes = names::violations(resource, object);
     causes.extend(metadata::violations(object));
@@ -130,10 +131,10 @@ pub(crate) fn violations(resource: &Resource, object: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Everything that is wrong with a changed object.
+/// All errors in a changed object.
 pub(crate) fn update_violations(resource: &Resource, old: &Value, new: &Value) -> Vec<Cause> {
-    // The server checks metadata for all types, then once more with the rules of the type, and
-    // reports all that it finds.
+    // The server checks metadata for all types, then again with the rules of the type, and reports
+    // all errors.
     let change = metadata::update_violations(old, new);
     let mut causes = [metadata::violations(new), change.clone(), change].concat();
     causes.extend(own_violations(resource, new));
@@ -149,8 +150,7 @@ fn own_violations(resource: &Resource, object: &Value) -> Vec<Cause> {
     }
 }
 
-/// The seconds that a deletion without a period of its own leaves the object; `None` where the
-/// type is deleted at once.
+/// The grace period of a deletion in seconds. `None` if objects of the type are deleted at once.
 pub(crate) fn grace_period(
     resource: &Resource,
     object: &Value,
@@ -162,7 +162,7 @@ pub(crate) fn grace_period(
     }
 }
 
-/// Whether DELETE answers with the object rather than with a `Status`.
+/// Whether DELETE answers with the object instead of a `Status`.
 pub(crate) fn deletion_answers_object(resource: &Resource) -> bool {
     matches!(
         &*resource.collection,
@@ -170,7 +170,7 @@ pub(crate) fn deletion_answers_object(resource: &Resource) -> bool {
     )
 }
 
-/// The parts that even an object without content has.
+/// The fields that the server shows even if they are empty.
 pub(crate) fn parts_shown_when_empty(resource: &Resource) -> &'static [&'static str] {
     match &*resource.collection {
         "leases.coordination.k8s.io" => &["spec"],

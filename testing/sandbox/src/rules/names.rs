@@ -1,4 +1,4 @@
-//! Names: of objects, and of the keys of labels, annotations and finalizers.
+//! Names of objects, and keys of labels, annotations and finalizers.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ const KEY_NAME: &str = "name part must consist of alphanumeric characters, '-', 
 const KEY_FORM: &str = "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// What is wrong with the object's own name, and with the stem that it was made from.
+/// The errors in the object's name, and in its `generateName`.
 pub(super) fn violations(resource: &Resource, object: &Value) -> Vec<Cause> {
     let stem = object::text(object, "/metadata/generateName");
     let name = object::name(object);
@@ -32,7 +32,7 @@ pub(super) fn violations(resource: &Resource, object: &Value) -> Vec<Cause> {
     wrong
 }
 
-/// Says what keeps `name` from being the name of such an object.
+/// The reasons why `name` is not a valid name for such an object.
 fn check(resource: &Resource, name: &str) -> Vec<String> {
     match (&*resource.group, &*resource.collection) {
         (_, "namespaces") => label(name),
@@ -41,7 +41,8 @@ fn check(resource: &Resource, name: &str) -> Vec<String> {
     }
 }
 
-/// A stem may end in a dash, and in nothing else that a name may not end in.
+/// Completes a prefix for generated names, which may end in a dash. Otherwise, the rules for names
+/// apply to it.
 fn completed(stem: &str) -> String {
     match stem.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => format!("{rest}a"),
@@ -54,7 +55,7 @@ fn invalid(field: &str, value: &str, wrong: &[String]) -> Vec<Cause> {
     wrong.iter().map(|why| cause(why)).collect()
 }
 
-/// Says what keeps `name` from being a DNS subdomain, as most names must be.
+/// The reasons why `name` is not a DNS subdomain, as most names must be.
 pub(super) fn subdomain(name: &str) -> Vec<String> {
     let mut wrong = longer_than(253, "characters", name);
     if !name.split('.').all(is_label) {
@@ -90,7 +91,7 @@ fn path_segment(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// Says what keeps `key` from being the key of a label, annotation or finalizer.
+/// The reasons why `key` is not valid for a label, annotation or finalizer.
 pub(super) fn key(key: &str) -> Vec<String> {
     let parts: Vec<&str> = key.split('/').collect();
     let (mut wrong, name) = match parts.as_slice() {
@@ -109,7 +110,7 @@ pub(super) fn key(key: &str) -> Vec<String> {
     wrong
 }
 
-/// Says what keeps `value` from being a label's value.
+/// The reasons why `value` is not valid for a label.
 pub(super) fn label_value(value: &str) -> Vec<String> {
     let mut wrong = longer_than(63, "bytes", value);
     if !value.is_empty() && !is_word(value) {
@@ -144,7 +145,7 @@ fn is_word(text: &str) -> bool {
     )
 }
 
-/// Whether the text is made of `inner` characters, and begins and ends with an `outer` one.
+/// Whether the text has only `inner` characters, and begins and ends with an `outer` one.
 fn bounded_by(text: &str, outer: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {
     match text.as_bytes() {
         [] => false,

@@ -1,4 +1,4 @@
-//! Namespaces: they carry a finalizer of their own until their content is gone.
+//! Namespaces: a finalizer keeps them until their content is deleted.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub(super) fn prepare_create(object: &mut Value) {
     object["status"] = json!({"phase": "Active"});
 }
 
-/// `spec.finalizers` is written through `finalize` only.
+/// `spec.finalizers` can be written only through `finalize`.
 pub(super) fn prepare_update(subresource: Subresource, old: &Value, new: &mut Value) {
     if subresource != Subresource::Finalize {
         keep(old, new, "spec");

@@ -1,4 +1,4 @@
-//! Nodes: a new one may not be scheduled onto until something has seen it ready.
+//! Nodes: a new one has a taint until a controller has seen it ready.
 
 use serde_json::{Value, json};
 
@@ -7,8 +7,8 @@ use crate::object;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
-/// Conditions always say when they were seen and when they changed, if only that nobody knows;
-/// a node that isn't cordoned doesn't say so.
+/// The times of conditions are always present, even if they are null. `unschedulable` is absent
+/// unless the node is cordoned.
 pub(super) fn read(object: &mut Value) {
     let conditions = object.pointer_mut("/status/conditions");
     for condition in conditions

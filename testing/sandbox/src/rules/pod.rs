@@ -1,4 +1,4 @@
-//! Pods: their defaults, and the grace that they are given to end in.
+//! Pods: their defaults, and their grace period.
 
 use serde_json::{Map, Value, json};
 
@@ -60,7 +60,7 @@ fn add_missing(map: &mut Map<String, Value>, defaults: &Value) {
     }
 }
 
-/// A pod that runs nowhere, or runs no longer, needs no grace.
+/// A pod without a node, or one that has ended, has no grace period.
 pub(super) fn grace_period(object: &Value, requested: Option<u64>) -> u64 {
     let unscheduled = object::text(object, "/spec/nodeName").is_empty();
     let done = matches!(

@@ -1,18 +1,18 @@
-//! The two forms of time on the wire: whole seconds, and exactly six decimals.
+//! The two formats of times: whole seconds, and exactly six decimals.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-/// The form of creation and deletion times.
+/// The format of creation and deletion times.
 pub(crate) fn seconds(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// The form of a Lease's times.
+/// The format of a Lease's times.
 pub(crate) fn micros(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
-/// Reads a time of whole seconds; decimals are accepted, and dropped.
+/// Reads a time in whole seconds. Decimals are accepted and dropped.
 pub(crate) fn read_seconds(text: &str) -> Result<String, String> {
     parse(text)
         .map(seconds)
@@ -33,7 +33,8 @@ pub(crate) fn read_micros(text: &str) -> Result<String, String> {
 }
 
 fn parse(text: &str) -> Option<DateTime<Utc>> {
-    // chrono takes a space or a small letter between date and time, and leap seconds.
+    // Unlike the server, chrono accepts a space or a small letter between date and time, and leap
+    // seconds.
     let strict = text.get(10..11) == Some("T") && text.get(17..19) != Some("60");
     DateTime::parse_from_rfc3339(text)
         .ok()

@@ -1,8 +1,8 @@
-//! Ages in kubectl's words: two units at most, coarser the older.
+//! Ages in kubectl's format: at most two units, and larger units for older objects.
 
 use chrono::{DateTime, Utc};
 
-/// How long ago `time` (RFC 3339) was; `<unknown>` where there is none.
+/// How long ago `time` (RFC 3339) was. `<unknown>` if it is missing.
 pub(super) fn since(time: &str, now: DateTime<Utc>) -> String {
     match DateTime::parse_from_rfc3339(time) {
         Ok(time) => human((now - time.to_utc()).num_seconds()),

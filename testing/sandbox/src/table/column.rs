@@ -1,4 +1,4 @@
-//! The columns of a table, and those that types share.
+//! The columns of a table, and those that several types share.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;

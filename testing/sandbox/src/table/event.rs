@@ -22,7 +22,7 @@ pub(super) const COLUMNS: &[Column] = &[
 ];
 
 pub(super) fn cells(event: &Value, now: DateTime<Utc>) -> Vec<Value> {
-    // The same cell under the names of either API version.
+    // The same field has two names, one for each API version.
     let either = |core: &'static str, own: &'static str| match object::text(event, core) {
         "" => object::text(event, own),
         text => text,

@@ -1,4 +1,4 @@
-//! Objects as `kubectl get` shows them: columns and cells, type by type.
+//! Objects as `kubectl get` shows them: columns and cells for each type.
 
 mod age;
 mod column;

@@ -1,4 +1,4 @@
-//! What a verb gets, and what it returns.
+//! The input and output of a verb.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,34 +12,34 @@ use crate::route::Target;
 use crate::server::Server;
 use crate::{object, rules, versions};
 
-/// A request to objects, on its way to a verb.
+/// A request about objects, with everything that a verb needs.
 pub(crate) struct Call<'a> {
     pub(crate) server: &'a Arc<Server>,
     pub(crate) target: &'a Target,
     pub(crate) query: &'a Query,
-    /// What the caller gets besides the answer.
+    /// The warnings for the caller.
     pub(crate) warnings: RefCell<Vec<String>>,
 }
 
-/// What a verb returns.
+/// The result of a verb.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// One object, with its HTTP status.
     Object(u16, Arc<Value>),
-    /// Several, as one list.
+    /// Several objects, as one list.
     List(List),
-    /// A `Status` that says that it is done.
+    /// A `Status` that reports success.
     Done(Value),
 }
 
-/// The objects of a list, and where it stands.
+/// The objects of a list, and its position.
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) revision: u64,
     pub(crate) items: Vec<Arc<Value>>,
-    /// The continue token of the next page; empty on the last page.
+    /// The continue token of the next page, or empty on the last page.
     pub(crate) next: String,
-    /// How many objects the following pages have.
+    /// The number of objects on the following pages.
     pub(crate) remaining: Option<usize>,
 }
 
@@ -61,14 +61,14 @@ impl Call<'_> {
         })
     }
 
-    /// Reads what came out of a patch.
+    /// Reads the result of a patch.
     pub(super) fn read_patched(&self, object: &mut Value, patched: &Value) -> Result<(), Failure> {
         let unknown = rules::read(self.resource(), object)
             .map_err(|unreadable| unreadable.of_patch(patched))?;
         self.check_unknown(unknown, |why| Failure::unreadable_patch(patched, why))
     }
 
-    /// Unknown fields are ignored, warned of or refused, as `fieldValidation` says.
+    /// Ignores, warns about or refuses unknown fields, as `fieldValidation` says.
     fn check_unknown(
         &self,
         unknown: Vec<String>,
@@ -92,13 +92,13 @@ impl Call<'_> {
         Failure::not_found(self.resource(), self.name())
     }
 
-    /// The object, in the version that was asked for.
+    /// The object, in the requested API version.
     pub(super) fn served(&self, object: &Arc<Value>) -> Arc<Value> {
         versions::served(self.resource(), object)
     }
 }
 
-/// Checks that a body belongs where the path says.
+/// Checks that the namespace in the body matches the path.
 pub(super) fn check_namespace(call: &Call<'_>, object: &mut Value) -> Result<(), Failure> {
     let expected = call.target.namespace.as_str();
     match object::namespace(object) {

@@ -23,7 +23,7 @@ pub(crate) fn create(call: &Call<'_>, mut body: Value) -> Result<Outcome, Failur
     })
 }
 
-/// Makes the object, for POST and for a PUT to a free name.
+/// Creates the object, for POST and for a PUT to a free name.
 pub(super) fn insert(
     call: &Call<'_>,
     state: &mut State,
@@ -74,7 +74,7 @@ fn generate_name(state: &mut State, object: &mut Value) {
     }
 }
 
-/// A namespace must exist, and must not be on its way out, for something new to go into it.
+/// The namespace of a new object must exist and must not be terminating.
 fn check_namespace_is_open(
     call: &Call<'_>,
     state: &State,

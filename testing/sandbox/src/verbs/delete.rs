@@ -12,7 +12,7 @@ use crate::query::{DeleteOptions, Propagation};
 use crate::server::State;
 use crate::{object, rules};
 
-/// Namespaces that the server would make again at once.
+/// Namespaces that can't be deleted, because the server would create them again at once.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 pub(crate) fn delete(call: &Call<'_>, body: Option<&Value>) -> Result<Outcome, Failure> {
@@ -29,7 +29,7 @@ pub(crate) fn delete(call: &Call<'_>, body: Option<&Value>) -> Result<Outcome, F
     })
 }
 
-/// DELETE of everything that the query selects; answers with what there was.
+/// DELETE of everything that the query selects. Answers with the deleted objects.
 pub(crate) fn delete_collection(call: &Call<'_>, body: Option<&Value>) -> Result<Outcome, Failure> {
     let options = DeleteOptions::read(body, call.query)?;
     let selected = ListOptions::read(call.resource(), call.query)?;
@@ -53,11 +53,11 @@ pub(crate) fn delete_collection(call: &Call<'_>, body: Option<&Value>) -> Result
     })
 }
 
-/// How far a deletion got.
+/// The progress of a deletion.
 enum Removal {
-    /// The object is gone; this was its last state.
+    /// The object is removed. This was its last state.
     Done(Arc<Value>),
-    /// Something holds it up.
+    /// The deletion must wait.
     Pending(Arc<Value>),
 }
 
@@ -99,7 +99,7 @@ fn remove(
     Ok(Removal::Done(last))
 }
 
-/// Begins the deletion, or brings its end forward: a period can only get shorter.
+/// Begins the deletion, or shortens its grace period, which can't get longer.
 fn shorten_life(object: &mut Value, call: &Call<'_>, grace: u64) {
     if grace_left(object).is_none_or(|left| grace < left) {
         let generation = object
@@ -118,7 +118,7 @@ fn grace_left(object: &Value) -> Option<u64> {
         .and_then(Value::as_u64)
 }
 
-/// A namespace only begins to go: its content goes first.
+/// A namespace is only marked for deletion, because its content is deleted first.
 fn remove_namespace(
     call: &Call<'_>,
     state: &mut State,
@@ -173,7 +173,7 @@ fn check_preconditions(
     Ok(())
 }
 
-/// Waiting for dependents, or leaving them behind, is a finalizer for the collector.
+/// A finalizer tells the collector to delete the dependents first, or to orphan them.
 fn add_propagation(object: &mut Value, propagation: Propagation) {
     let finalizer = match propagation {
         Propagation::Background => return,

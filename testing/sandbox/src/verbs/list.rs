@@ -1,4 +1,4 @@
-//! LIST, whole or in pages.
+//! LIST, complete or in pages.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use crate::store::Objects;
 
 const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// Which objects, and how many of them at once.
+/// The objects to list, and how many at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct ListOptions {
     pub(crate) selector: Selector,
     limit: Option<usize>,
     page: Option<Page>,
-    /// A revision to list at exactly.
+    /// The exact revision to list.
     exact: Option<u64>,
 }
 
-/// The end of an earlier page: its list's revision, and the first key that it left out.
+/// The end of an earlier page: the revision of its list, and the first key of the next page.
 #[derive(Clone, Debug, PartialEq)]
 struct Page {
     revision: u64,
@@ -53,7 +53,8 @@ impl Page {
     }
 }
 
-/// `resourceVersionMatch` and `sendInitialEvents` each need company, and not each other's.
+/// Checks that `resourceVersionMatch` and `sendInitialEvents` are used only with the options that
+/// they allow.
 fn check_combination(query: &Query) -> Result<(), Failure> {
     const MATCH: &str = "resourceVersionMatch";
     let wanted = query.get(MATCH).unwrap_or_default();
@@ -183,7 +184,7 @@ fn page(call: &Call<'_>, options: &ListOptions, objects: &Objects, revision: u64
             start: key.clone(),
         }
         .encode();
-        // With a selector the server would have to look at all of them to know.
+        // With a selector, the server would have to check all following objects to know the number.
         if options.selector.is_empty() {
             list.remaining = Some(matching.count() + 1);
         }
@@ -191,7 +192,7 @@ fn page(call: &Call<'_>, options: &ListOptions, objects: &Objects, revision: u64
     list
 }
 
-/// What the keys of a namespace's objects begin with.
+/// The prefix of the keys of a namespace's objects.
 pub(crate) fn prefix(namespace: &str) -> String {
     if namespace.is_empty() {
         String::new()
@@ -200,7 +201,7 @@ pub(crate) fn prefix(namespace: &str) -> String {
     }
 }
 
-/// A reader may name a resource version that its answer must not be older than.
+/// The reader may require an answer that is not older than a resource version.
 pub(super) fn check_version(call: &Call<'_>) -> Result<(), Failure> {
     let Some(requested) = call.query.get("resourceVersion") else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What each verb does to the store. Every verb is one step: it sees and leaves a whole state.
+//! The effect of each verb on the store. Every verb is one atomic step.
 
 mod call;
 mod create;

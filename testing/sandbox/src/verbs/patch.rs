@@ -9,16 +9,16 @@ use crate::failure::Failure;
 use crate::rules::time::seconds;
 use crate::{managed, object, strategic, versions};
 
-/// The collections of the types that have server-side apply.
+/// The collections of the types that support server-side apply.
 const APPLIED: [&str; 2] = ["nodes", "machines.cluster.x-k8s.io"];
 
-/// How a patch is written.
+/// The type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PatchType {
     Merge,
     Json,
     Strategic,
-    /// Server-side apply, of the types in [`APPLIED`] only.
+    /// Server-side apply, only for the types in [`APPLIED`].
     Apply,
 }
 

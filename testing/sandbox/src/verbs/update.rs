@@ -1,4 +1,4 @@
-//! PUT, and the second half of PATCH: an object that is there gets another form.
+//! PUT, and the second half of PATCH: changes an existing object.
 
 use std::sync::Arc;
 
@@ -33,8 +33,9 @@ pub(crate) fn replace(call: &Call<'_>, mut body: Value) -> Result<Outcome, Failu
     })
 }
 
-/// A PUT to a free name creates the object where the type allows it: even one that was deleted,
-/// whatever resource version the body carries. Only a uid shows that another one was meant.
+/// A PUT to a free name creates the object if the type allows it. This also applies to a deleted
+/// object, whatever the resource version in the body is. Only a uid shows that another object was
+/// meant.
 fn put_back(
     call: &Call<'_>,
     state: &mut State,
@@ -62,7 +63,7 @@ pub(super) fn uid_conflict(call: &Call<'_>, required: &str, found: &str) -> Fail
     Failure::conflict(call.resource(), call.name(), &why)
 }
 
-/// A body may leave its name out, but not give another.
+/// A body may omit its name, but must not contain another one.
 pub(super) fn check_name(call: &Call<'_>, object: &Value) -> Result<(), Failure> {
     match object::name(object) {
         "" => Err(Failure::bad_request(format!(
@@ -77,8 +78,8 @@ pub(super) fn check_name(call: &Call<'_>, object: &Value) -> Result<(), Failure>
     }
 }
 
-/// Writes `new` over `old`. A change that changes nothing keeps the resource version; one that
-/// takes the last finalizer from a terminating object ends it.
+/// Replaces `old` by `new`. A write without a change keeps the resource version. One that removes
+/// the last finalizer of a terminating object removes the object.
 pub(super) fn update(
     call: &Call<'_>,
     state: &mut State,
@@ -124,7 +125,7 @@ fn check_resource_version(call: &Call<'_>, old: &Value, new: &mut Value) -> Resu
     }
 }
 
-/// The fields of metadata that no write of a client changes.
+/// Restores the metadata that clients can't change.
 fn keep_system_fields(old: &Value, new: &mut Value) {
     let old_field = |field: &str| old["metadata"].get(field).cloned();
     if object::uid(new).is_empty() {
@@ -152,7 +153,7 @@ fn keep_managers(call: &Call<'_>, old: &Value, new: &mut Value) {
     }
 }
 
-/// Whether nothing holds up the deletion any longer.
+/// Whether a terminating object can be removed.
 fn is_released(object: &Value) -> bool {
     let grace = object.pointer("/metadata/deletionGracePeriodSeconds");
     object::is_terminating(object)
