@@ -14,7 +14,7 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
         .args(arguments)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    // cargo sets variables about this package. Passed on, they would make build scripts run again.
+    // cargo sets variables about this package. With them, build scripts would run again.
     for (name, _) in env::vars_os() {
         let about = name.to_string_lossy();
         if about.starts_with("CARGO_PKG_") || about.starts_with("CARGO_MANIFEST_") {
@@ -24,7 +24,7 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Builds the plugin in debug mode, into `debug` of the build directory.
+/// Builds the plugin in debug mode, in `debug` of the build directory.
 pub(crate) fn build_plugin() -> Result<()> {
     let mut build = cargo(&["build", "--package", "kubectl-maint"]);
     run_build("kubectl-maint", build.stdout(Stdio::null()))
@@ -38,7 +38,7 @@ pub(crate) fn build_like_tests(programs: &[&str]) -> Result<()> {
     run_build(&programs.join(" and "), build.stdout(Stdio::null()))
 }
 
-/// Runs a cargo build. A terminal shows `what` is built and the compiler's messages; any other output gets
+/// Runs a cargo build. On a terminal, shows `what` is built, and the compiler's messages. Any other output gets
 /// everything that cargo prints.
 pub(crate) fn run_build(what: &str, build: &mut Command) -> Result<()> {
     let Some(_progress) = Progress::start(format_args!("building {what}")) else {

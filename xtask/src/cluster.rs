@@ -1,4 +1,4 @@
-//! `cargo xtask cluster`: runs a real control plane to try things on.
+//! `cargo xtask cluster`: runs a real control plane for experiments.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -81,7 +81,7 @@ fn print_exports(kubeconfig: &Path, kubectl: &Path) -> Result<()> {
     stdout.flush().context("failed to print")
 }
 
-/// Completes when a signal asks this process to end.
+/// Waits for a signal that asks this process to end.
 async fn ended() -> Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -1,5 +1,5 @@
-//! `cargo xtask control-plane`: builds etcd, kube-apiserver, kube-controller-manager and kubectl, and the
-//! other programs that tests need, once.
+//! `cargo xtask control-plane`: builds etcd, kube-apiserver, kube-controller-manager and kubectl, and the other
+//! programs that tests need, if they are missing.
 
 use std::env;
 use std::fs::{self, File, TryLockError};
@@ -41,10 +41,10 @@ impl Arguments {
     }
 }
 
-/// Those of `wanted` that don't exist yet.
+/// The binaries of `wanted` that do not exist yet.
 ///
 /// # Errors
-/// If a variable names a file that doesn't exist, because that is a mistake which a build does not fix.
+/// If a variable names a file that does not exist: a build can't fix this.
 pub(crate) fn missing(wanted: &[Binary]) -> Result<Vec<Binary>> {
     let mut missing = Vec::new();
     for &binary in wanted {

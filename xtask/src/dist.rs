@@ -75,12 +75,12 @@ pub(crate) fn smoke_test(platforms: &[Platform], required: Required) -> Result<(
 /// The files of a release, in `target/dist`.
 pub(crate) struct Files {
     directory: PathBuf,
-    /// By name.
+    /// The checksums of the files, by name.
     sums: BTreeMap<String, String>,
 }
 
 impl Files {
-    /// Starts without the files of an earlier run.
+    /// Creates the directory, without the files of an earlier run.
     pub(crate) fn create() -> Result<Self> {
         let directory = target_dir().join("dist");
         if directory.exists() {
@@ -113,7 +113,7 @@ impl Files {
     }
 }
 
-/// Builds the plugin as a release has it, for this machine, and returns its path.
+/// Builds the plugin for this machine like in a release, and returns its path.
 pub(crate) fn plugin_for_this_machine() -> Result<PathBuf> {
     CrossCompiler::install()?.build(&root()?, PLUGIN.program, Platform::here())
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask gen`: generates files from the argument definitions and the types of the output, and the picture in
-//! the README from a run.
+//! `cargo xtask gen`: generates files from the definitions of the arguments and output types, and the picture in the
+//! README from a run.
 
 mod svg;
 mod two_terminals;
@@ -49,7 +49,7 @@ const OF_ELECTOR: [(&str, &str); 5] = [
     ("powershell", "completions/lease-elect.ps1"),
 ];
 
-/// Contents by path, from the root of the workspace.
+/// File contents by path, relative to the root of the workspace.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 impl Arguments {

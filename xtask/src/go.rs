@@ -19,7 +19,7 @@ const PROGRESS: Duration = Duration::from_secs(5);
 pub(crate) struct Module {
     /// Its directory in the control-plane crate.
     name: &'static str,
-    /// What its programs report.
+    /// The version that its programs report.
     version: &'static str,
     programs: &'static [(Binary, &'static str)],
 }
@@ -108,8 +108,8 @@ impl Module {
             .join(self.name)
     }
 
-    /// Builds the programs of `wanted` that belong to this module into the cache. Each file appears there
-    /// complete or not at all. The caller must prevent concurrent builds.
+    /// Builds the programs in `wanted` that belong to this module, and moves them to the cache. A file in the cache is
+    /// always complete. The caller must prevent concurrent builds.
     pub(crate) fn build(&self, wanted: &[Binary]) -> Result<()> {
         let programs: Vec<_> = self
             .programs
@@ -130,7 +130,7 @@ impl Module {
         let total = self.count_packages(&packages)?;
         self.compile(&packages, &unfinished, total)?;
         for (binary, package) in programs {
-            // `go build` names a program by the last part of its path that isn't a version.
+            // `go build` names a program after the last part of its path that is not a version.
             let parts = || package.rsplit('/');
             let built = parts().find(|part| *part != "v3").unwrap_or(package);
             fs::rename(unfinished.join(built), binary.cached())
@@ -145,7 +145,7 @@ impl Module {
         Ok(())
     }
 
-    /// The directory of another project's module, with what it has beside its program.
+    /// The source directory of another project's module.
     pub(crate) fn source(binary: Binary, module: &str) -> Result<PathBuf> {
         Ok(Self::listed(binary, module, "{{.Dir}}")?.into())
     }
@@ -165,7 +165,7 @@ impl Module {
         owner.print(&arguments)
     }
 
-    /// What a command of Go prints.
+    /// The output of a Go command.
     fn print(&self, arguments: &[&str]) -> Result<String> {
         let output = self.go(arguments).output().context("failed to run go")?;
         ensure!(
@@ -278,7 +278,7 @@ impl Module {
             .env_remove("GOOS")
             .env_remove("GOARCH");
         if env::var_os("HOME").is_none() {
-            // Without a home directory, Go has no place for modules and compiled packages.
+            // Without a home directory, Go has no directory for modules and compiled packages.
             let path = target_dir().join("go");
             command
                 .env("GOPATH", &path)
@@ -296,7 +296,7 @@ fn linker_flags(version: &str) -> String {
         .unwrap_or_default();
     let minor = rest.split('.').next().unwrap_or_default();
     let mut flags = "-s -w".to_owned();
-    // It does not start without its version.
+    // This program does not start without its version.
     flags.push_str(" -X github.com/flatcar/flatcar-linux-update-operator/pkg/version.Version=");
     flags.push_str(version.trim_start_matches('v'));
     for package in [
@@ -315,7 +315,7 @@ fn linker_flags(version: &str) -> String {
     flags
 }
 
-/// Major and minor version of `go1.26.8`, `go1.27rc1`.
+/// The major and minor version, for example of `go1.26.8` or `go1.27rc1`.
 fn parse_version(version: &str) -> Option<(u32, u32)> {
     let (major, rest) = version.strip_prefix("go")?.split_once('.')?;
     let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();

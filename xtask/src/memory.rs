@@ -1,4 +1,4 @@
-//! Whether there is enough memory for two compilers.
+//! Checks whether there is enough memory to run two compilers.
 
 use std::fs;
 

@@ -1,10 +1,10 @@
-//! `cargo xtask model`: explores the protocol's model further than the tests do.
+//! `cargo xtask model`: explores more states of the protocol's model than the tests do.
 
 use anyhow::Result;
 
 use crate::cargo::{cargo, run};
 
-/// Of each property. The tests run 512, always the same.
+/// The number of random cases for each property. The tests run 512, which are always the same.
 const RANDOM_CASES: &str = "50000";
 
 /// Check the protocol in all reachable states of small clusters

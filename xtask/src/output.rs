@@ -42,7 +42,7 @@ impl Progress {
         Some(Self(bar))
     }
 
-    /// The same; prints a line if progress can't be shown.
+    /// Like [`Self::start`], but prints a line if progress can't be shown.
     pub(crate) fn start_or_print(what: impl Display) -> Option<Self> {
         let progress = Self::start(&what);
         if progress.is_none() {

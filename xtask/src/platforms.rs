@@ -13,24 +13,23 @@ use crate::output::print;
 
 /// Type-check the shipped packages for macOS and Windows
 ///
-/// The tests of the packages that have code for these systems are checked too. So is xtask for
-/// macOS, where a release is tested with it.
+/// Also checks the tests of the packages that have code for these systems, and xtask for macOS, because a release is
+/// tested there with it.
 ///
-/// Nothing is linked, so no compiler for these systems is needed. rustup installs Rust's standard
-/// library for them. Systems that cannot be set up, as on a machine without rustup or network, are
-/// skipped with a warning.
+/// Nothing is linked, so no compiler for these systems is needed. rustup installs Rust's standard library for them. A
+/// system that can't be set up, for example without rustup or a network, is skipped with a warning.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {}
 
-/// The packages whose tests were written for other systems too.
+/// The packages whose tests also support other systems.
 const WITH_TESTS: [&str; 3] = ["boot-clock", "platform", "supervisor"];
 
-/// What tests a release on macOS. It depends on the packages that start the control plane.
+/// The package that tests a release on macOS. It depends on the packages that start the control plane.
 const XTASK: [&str; 1] = ["xtask"];
 
 const MACOS: &str = "aarch64-apple-darwin";
 
-/// One for each system: none of our code depends on the processor.
+/// One target for each system, because none of our code depends on the processor.
 const TARGETS: [&str; 2] = [MACOS, "x86_64-pc-windows-gnu"];
 
 impl Arguments {
@@ -51,7 +50,7 @@ impl Arguments {
     }
 }
 
-/// The check of these packages for these targets.
+/// The clippy command for these packages and targets.
 fn clippy(packages: &[impl AsRef<str>], targets: &[&str], what: &[&str]) -> Command {
     let mut clippy = cargo(&["clippy", "--locked"]);
     clippy.args(what);
@@ -79,7 +78,7 @@ fn shipped() -> Result<Vec<String>> {
     Ok(packages)
 }
 
-/// Installs what the check for `target` needs. If that fails, warns that the target is skipped.
+/// Installs everything that the check for `target` needs. If that fails, warns that the target is skipped.
 fn is_ready(target: &str) -> bool {
     let obstacle = if !succeeds(Command::new("rustup").args(["target", "add", target])) {
         "rustup is missing, or cannot install this target"
@@ -92,8 +91,8 @@ fn is_ready(target: &str) -> bool {
     false
 }
 
-/// Build scripts compile C even if Rust code is only checked. The result is never linked, so a program that
-/// does nothing replaces a missing compiler. A compiler that the environment names is used instead.
+/// Build scripts compile C code even if Rust code is only checked. The result is never linked, so a program that does
+/// nothing replaces a missing compiler. A compiler that is named in the environment is used instead.
 fn without_c_compiler(target: &str) -> Vec<(String, OsString)> {
     if env::consts::OS == "macos" && target.contains("apple") {
         return Vec::new();

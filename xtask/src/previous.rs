@@ -9,7 +9,7 @@ use control_plane::target_dir;
 
 use crate::cargo::{cargo, run_build};
 
-/// Builds the plugin of this commit, unless it was built before. Returns its path.
+/// Builds the plugin of this commit, unless it has been built before. Returns its path.
 pub(crate) fn build_plugin_of(commit: &str) -> Result<PathBuf> {
     let commit = git(&["rev-parse", "--verify", &format!("{commit}^{{commit}}")])?;
     let commit = String::from_utf8(commit)?;

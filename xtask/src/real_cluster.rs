@@ -1,4 +1,4 @@
-//! What the commands do that prove something on real controllers.
+//! Helpers for the commands that prove something with real controllers.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use control_plane::ControlPlane;
 use serde_json::Value;
 
-/// Creates an object, or those of a list.
+/// Creates an object, or the objects of a list.
 pub(crate) fn create_objects(plane: &ControlPlane, objects: &Value) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("objects.json");
@@ -16,13 +16,13 @@ pub(crate) fn create_objects(plane: &ControlPlane, objects: &Value) -> Result<()
     Ok(())
 }
 
-/// What `kubectl get` prints as JSON.
+/// The JSON output of `kubectl get`.
 pub(crate) fn get(plane: &ControlPlane, what: &[&str]) -> Result<Value> {
     let text = plane.kubectl(&[&["get", "-o", "json"], what].concat())?;
     serde_json::from_str(&text).context("kubectl printed no JSON")
 }
 
-/// Waits until `is_so`.
+/// Waits until `is_so` returns true.
 pub(crate) fn wait(
     what: &str,
     limit: Duration,

@@ -19,7 +19,7 @@ use crate::control_plane::ensure_built;
 /// How often kubelets renew their heartbeats.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// Dropping it stops the cluster and removes its files.
+/// A running cluster. When it is dropped, it stops and its files are removed.
 pub(crate) struct SandboxCluster {
     _serving: Serving,
     _kubelets: JoinSet<()>,
@@ -32,7 +32,7 @@ impl SandboxCluster {
         Self::of(Sandbox::new(), nodes).await
     }
 
-    /// The same, on this server.
+    /// Starts a cluster on this server.
     pub(crate) async fn of(
         sandbox: Sandbox,
         nodes: impl IntoIterator<Item = Node>,
@@ -64,7 +64,7 @@ impl SandboxCluster {
         Ok(cluster)
     }
 
-    /// Where its files are.
+    /// The directory of its files.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -75,7 +75,7 @@ impl SandboxCluster {
     }
 }
 
-/// Renews the heartbeat of a node.
+/// Renews the heartbeat of a node at regular intervals.
 async fn kubelet(sandbox: Sandbox, node: String) {
     let mut heartbeat = interval(HEARTBEAT);
     loop {
@@ -84,14 +84,14 @@ async fn kubelet(sandbox: Sandbox, node: String) {
     }
 }
 
-/// Directories to put first in PATH: the plugin's, and kubectl's.
+/// The directories to put first in PATH: those of the plugin and of kubectl.
 pub(crate) fn tools(kubectl: &Path) -> Vec<PathBuf> {
     let mut directories = vec![target_dir().join("debug")];
     directories.extend(kubectl.parent().map(Path::to_owned));
     directories
 }
 
-/// PATH with `directories` first.
+/// The value of PATH with `directories` first.
 pub(crate) fn path_with(directories: &[PathBuf]) -> Result<OsString> {
     let rest = env::var_os("PATH").unwrap_or_default();
     env::join_paths(directories.iter().cloned().chain(env::split_paths(&rest)))
@@ -113,7 +113,7 @@ fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
-/// The kubectl of this machine if it works, else our own, which is built if it is missing.
+/// The kubectl of this machine if it works. Otherwise our own, which is built if it is missing.
 pub(crate) fn kubectl() -> Result<PathBuf> {
     let installed = env::split_paths(&env::var_os("PATH").unwrap_or_default())
         .map(|directory| directory.join("kubectl"))

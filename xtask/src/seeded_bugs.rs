@@ -1,4 +1,4 @@
-//! Plants mistakes in the library, and reports which of the simulation and the model catches each.
+//! Adds seeded bugs to the library, and reports whether the simulation and the model find each of them.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use crate::cargo::cargo;
 use crate::output::print;
 
-/// Only packages with the feature, and what depends on them, are built again after the tests.
+/// Only packages with this feature, and those that depend on them, are compiled again after the tests.
 const TEST: [&str; 5] = [
     "test",
     "--quiet",
@@ -18,8 +18,8 @@ const TEST: [&str; 5] = [
     "--test",
 ];
 
-/// Runs both on every mistake and prints a table. Fails if one of them misses a mistake that it must catch,
-/// or if neither catches a mistake.
+/// Runs the simulation and the model on every bug, and prints a table. Fails if one of them misses a bug that it must
+/// find, or if both miss it.
 pub(crate) fn run() -> Result<()> {
     let model = verdicts(cargo(&TEST).arg("model"))?;
     let simulation = verdicts(cargo(&TEST).arg("seeded_bugs"))?;
@@ -40,10 +40,10 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// The verdict for a mistake that was not caught.
+/// The verdict for a bug that was not found.
 const MISSED: &str = "-";
 
-/// The lines "mistake, tab, verdict" that a test prints.
+/// The verdicts of a test, which prints a line with the bug, a tab and the verdict for each.
 fn verdicts(test: &mut Command) -> Result<BTreeMap<String, String>> {
     let mut test = test
         .args(["--", "--nocapture"])

@@ -22,13 +22,13 @@ use crate::dist::{Files, LEASE_ELECT, PLUGIN, Required, VERSION, build, smoke_te
 
 /// Build everything that a release publishes
 ///
-/// Writes the archives of `dist` for every platform to target/dist, with deb and rpm packages, an
-/// image for containers, a Helm chart, a formula for Homebrew, an SBOM for each program, and the
-/// checksums of all. `ship` needs Go, Python 3 and rustup. The same commit gives the same files;
-/// SOURCE_DATE_EPOCH replaces its time.
+/// Writes the archives of `dist` for every platform to target/dist. Also writes deb and rpm
+/// packages, a container image, a Helm chart, a formula for Homebrew, an SBOM for each program, and
+/// the checksums of all files. `ship` needs Go, Python 3 and rustup. The same commit gives the same
+/// files. SOURCE_DATE_EPOCH replaces the time of the commit.
 ///
-/// It also smoke-tests each plugin on a real API server, if this machine can run it, and tests the
-/// other files with dpkg, rpm, skopeo and ruby, if they are installed.
+/// Smoke-tests each plugin on a real API server, if this machine can run it. Tests the other files
+/// with dpkg, rpm, skopeo and ruby, if they are installed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Build only the Helm chart
@@ -74,7 +74,7 @@ impl Arguments {
     }
 }
 
-/// The time in the files of a release: SOURCE_DATE_EPOCH, or else that of the commit.
+/// The time in the files of a release: SOURCE_DATE_EPOCH, or the time of the commit.
 fn release_time() -> Result<DateTime<Utc>> {
     let seconds = match env::var("SOURCE_DATE_EPOCH") {
         Ok(seconds) => seconds,

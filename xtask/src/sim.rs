@@ -1,4 +1,4 @@
-//! `cargo xtask sim`: runs the library in seeded simulations with faults, more of them than the tests do.
+//! `cargo xtask sim`: runs the library in seeded simulations with faults, with more seeds than the tests do.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use control_plane::target_dir;
 use crate::cargo::{build_like_tests, run};
 use crate::seeded_bugs;
 
-/// Run the library in many simulated clusters with faults, and check what it promises
+/// Run the library in many simulated clusters with faults, and check its guarantee
 ///
 /// A seed determines everything: clients, clocks, network and faults. The same seed always gives the
 /// same run.
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// Print everything that happens
     #[arg(long, requires = "seed")]
     trace: bool,
-    /// Add known bugs to the library, one at a time, and print what finds each: this or the model
+    /// Add known bugs to the library, one at a time, and print what finds each: the simulation or the model
     #[arg(long, conflicts_with_all = ["seeds", "from", "seed", "trace"])]
     bugs: bool,
 }

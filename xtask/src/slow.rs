@@ -1,5 +1,5 @@
-//! What takes minutes and cannot be shortened, so that no test waits for it: Kubernetes detaches a volume by force six
-//! minutes after the pod is gone, if the node is not healthy.
+//! Behavior that takes minutes and can't be shortened, so it is not a test: Kubernetes detaches a volume by force six
+//! minutes after its pod is gone, if the node is not healthy.
 
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,10 @@ const NODE: &str = "slow-1";
 /// How long the attach-detach controller waits for the unmount.
 const FORCED_DETACH: Duration = Duration::from_secs(6 * 60);
 
-/// How much later than that it may detach.
+/// The latest time after that at which the volume must be detached.
 const LATE: Duration = Duration::from_secs(2 * 60);
 
-/// How old the last heartbeat of the unreachable node is.
+/// The age of the last heartbeat of the unreachable node.
 const HEARTBEAT_AGE: Duration = Duration::from_secs(300);
 
 /// Prove the forced detach after six minutes, with the real controllers
@@ -84,7 +84,7 @@ impl Arguments {
     }
 }
 
-/// A pod on the node, with a volume of the driver.
+/// Creates a pod on the node, with a volume of the driver.
 fn create(plane: &ControlPlane) -> Result<()> {
     let storage = json!({"storage": "1Gi"});
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [
@@ -107,7 +107,7 @@ fn create(plane: &ControlPlane) -> Result<()> {
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "writer"},
             "spec": {
                 "nodeName": NODE,
-                // Nobody else deletes it.
+                // The pod tolerates all taints, so no controller deletes it.
                 "tolerations": [{"operator": "Exists"}],
                 "containers": [{"name": "c", "image": "none"}],
                 "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],

@@ -49,18 +49,18 @@ pub(crate) struct Arguments {
     previous: Option<String>,
 }
 
-/// The tests of the commands read it.
+/// The variable that the tests of the commands read.
 const ALL_ON_REAL: &str = "TESTS_ALL_ON_REAL";
 
 const BUILD: [&str; 4] = ["test", "--workspace", "--all-targets", "--no-run"];
-/// The tests of the policies, which hold on older releases too.
+/// The tests of the policies, which also run on older releases.
 const BUILD_POLICY_TESTS: [&str; 4] = [
     "test",
     "--package=kubectl-maint",
     "--test=policy",
     "--no-run",
 ];
-/// The tests in which programs of an earlier commit take part.
+/// The tests that also run programs of an earlier commit.
 const BUILD_NEIGHBOR_TESTS: [&str; 5] = [
     "test",
     "--package=kubectl-maint",
@@ -116,14 +116,15 @@ impl Arguments {
         tested.and(run(examples.envs(variables)))
     }
 
-    /// Runs on after a failure, to show all failures.
+    /// Runs all programs, even after a failure, to show all failures.
     fn run_programs(
         &self,
         programs: Vec<Program>,
         variables: &[(&str, OsString)],
         arguments: &[&str],
     ) -> Result<()> {
-        // The tests mostly wait for the servers that they started. With more than one a core, the cores work meanwhile.
+        // The tests mostly wait for the servers that they started. With more threads than cores, the cores are used
+        // during these waits.
         let cores = thread::available_parallelism().context("the number of cores is unknown")?;
         let threads = (cores.get() * 2).to_string();
         test_programs::run(programs, |command| {

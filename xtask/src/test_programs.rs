@@ -1,5 +1,5 @@
-//! Runs the test programs that cargo built, some at a time: most of them mainly wait for the servers that they
-//! started.
+//! Runs the test programs that cargo built, several at a time, because most of them mainly wait for the servers that
+//! they started.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use serde::Deserialize;
 use crate::cargo::cargo;
 use crate::output::{Progress, print, result};
 
-/// How many run at once.
+/// How many programs run at the same time.
 const AT_ONCE: usize = 3;
 
-/// Those that take minutes. They are started first: the last one would run alone.
+/// The programs that take minutes. They start first, because the last one would run alone.
 const LONGEST: [&str; 8] = [
     "fencing", "cli", "model", "policy", "elect", "chaos", "cluster", "safety",
 ];
@@ -25,14 +25,14 @@ const LONGEST: [&str; 8] = [
 /// A test program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Program {
-    /// Such as `kubectl-maint/cli`.
+    /// The package and the test, such as `kubectl-maint/cli`.
     name: String,
     executable: PathBuf,
-    /// Of its package.
+    /// The directory of its package.
     directory: PathBuf,
 }
 
-/// What cargo prints about each thing that it built; of these, only test programs have all fields.
+/// A message of cargo about something that it built. Only those about test programs have all these fields.
 #[derive(Deserialize)]
 struct Message {
     executable: PathBuf,
@@ -52,10 +52,10 @@ struct Profile {
     test: bool,
 }
 
-/// The test programs that `build` made, those first that take long: they test programs as a whole.
+/// The test programs of `build`, with those first that take long because they test whole programs.
 ///
 /// # Errors
-/// If the build failed, or made none.
+/// If the build fails, or builds no test program.
 pub(crate) fn built(build: &mut Command) -> Result<Vec<Program>> {
     build
         .arg("--message-format=json-render-diagnostics")
@@ -94,10 +94,10 @@ fn parse(messages: &str) -> Vec<Program> {
     built.into_iter().filter_map(program).collect()
 }
 
-/// Runs all of them. Prints the whole output of each as soon as it has ended.
+/// Runs all programs. Prints the whole output of each when it has ended.
 ///
 /// # Errors
-/// If one failed, once all have ended.
+/// If a program fails. The error is returned after all have ended.
 pub(crate) fn run(programs: Vec<Program>, prepare: impl Fn(&mut Command) + Sync) -> Result<()> {
     let count = programs.len();
     let left = Mutex::new(VecDeque::from(programs));
@@ -137,7 +137,7 @@ pub(crate) fn run(programs: Vec<Program>, prepare: impl Fn(&mut Command) + Sync)
 }
 
 impl Program {
-    /// Whether it was built from this test of its package.
+    /// Whether it is the program for this test of its package.
     pub(crate) fn tests(&self, test: &str) -> bool {
         self.name.ends_with(&format!("/{test}"))
     }
@@ -158,7 +158,7 @@ impl Program {
     }
 }
 
-/// A thread that panicked ends the whole command.
+/// If a thread panicked, the whole command ends.
 fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared
         .lock()

@@ -1,17 +1,17 @@
-//! What a few tests need on the machine, besides Rust and Go.
+//! Programs and rights that a few tests need on the machine, besides Rust and Go.
 
 use std::process::Command;
 
 use crate::cargo::succeeds;
 use crate::faketime;
 
-/// Something that not every machine has.
+/// A requirement that not every machine meets.
 pub(crate) struct Requirement {
     /// Its name for people.
     what: &'static str,
-    /// What is not tested without it.
+    /// What is not tested if it is missing.
     without: &'static str,
-    /// The variable that skips tests which need it. Otherwise they fail without it.
+    /// The variable that skips the tests that need it. Without the variable, these tests fail.
     pub(crate) variable: &'static str,
     is_there: fn() -> bool,
 }

@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     shell: bool,
 }
 
-/// What will happen, because the build takes a while.
+/// Tells the user what will happen, because the build takes some time.
 const PLAN: &str = "\
 Builds the plugin, starts an API server in memory with 4 nodes, and shows what
 two operators see who want the same node. Your own clusters are not touched.";
@@ -46,7 +46,7 @@ struct Step {
 enum Act {
     /// It ends with this exit code, and the next step follows.
     Ends(i32),
-    /// It waits until the next command releases the lock; then this is printed.
+    /// It waits until the next command releases the lock. Then this is printed.
     Waits { then: &'static str },
 }
 
@@ -173,7 +173,7 @@ async fn show(cluster: &SandboxCluster, path: &OsString) -> Result<()> {
     Ok(())
 }
 
-/// `text` after an empty line, as comments of at most 80 columns.
+/// `text` as comment lines of at most 80 columns, after an empty line.
 fn comment(text: &str) -> String {
     let mut lines = "\n#".to_owned();
     let mut length = 1;
@@ -195,7 +195,7 @@ struct Waiter {
 }
 
 impl Waiter {
-    /// Starts `command`, and prints its output until it waits.
+    /// Starts `command`, and prints its output until it waits for the lock.
     async fn start(mut command: Command) -> Result<Self> {
         let mut child = command
             .stdin(Stdio::null())
@@ -215,7 +215,7 @@ impl Waiter {
         bail!("it does not wait")
     }
 
-    /// Prints the rest of its output.
+    /// Waits for its end, and prints the rest of its output.
     async fn ends(mut self) -> Result<ExitStatus> {
         let output = self.child.wait_with_output().await?;
         print(String::from_utf8_lossy(&output.stdout).trim_end());

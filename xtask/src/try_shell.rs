@@ -1,4 +1,4 @@
-//! `cargo xtask try --shell`: a shell on the cluster, with a prompt that names it, and completion.
+//! `cargo xtask try --shell`: a shell with a prompt that names the cluster, and with completion.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::output::print;
 use crate::sandbox_cluster::{SandboxCluster, export_line, path_with};
 
-/// The first lines.
+/// The first lines of the shell.
 const GREETING: &str = "
 `kubectl maint` is ready, on a cluster of 4 nodes in memory. Tab completes it.
 Start with: kubectl maint status
@@ -21,7 +21,7 @@ To leave, and to remove the cluster: exit
 For a second terminal on this cluster, paste this line there:
 ";
 
-/// Runs the user's shell until it ends. `tools` are the directories of the plugin and of kubectl.
+/// Runs the user's shell until it ends. `tools` contains the directories of the plugin and kubectl.
 pub(crate) async fn run(cluster: &SandboxCluster, mut tools: Vec<PathBuf>) -> Result<()> {
     let shell = env::var_os("SHELL").unwrap_or_else(|| "sh".into());
     let directory = cluster.directory().join("shell");
@@ -43,7 +43,7 @@ pub(crate) async fn run(cluster: &SandboxCluster, mut tools: Vec<PathBuf>) -> Re
         .env("PATH", path_with(&tools)?)
         .env("MAINT_TRY_PATH", path_with(&tools)?)
         .kill_on_drop(true);
-    // Ctrl-C is for the shell. The end of this process ends the shell, and removes the cluster's files.
+    // Ctrl-C is for the shell. The end of this process ends the shell and removes the cluster's files.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
@@ -63,7 +63,7 @@ pub(crate) async fn run(cluster: &SandboxCluster, mut tools: Vec<PathBuf>) -> Re
     }
 }
 
-/// Set after the user's own settings, because these may change PATH.
+/// Set after the user's own settings, which may change PATH.
 const ENVIRONMENT: &str = "export PATH=\"$MAINT_TRY_PATH\"\n";
 
 const BASHRC: &str = r#"[ ! -r ~/.bashrc ] || . ~/.bashrc
@@ -90,10 +90,10 @@ autoload -Uz compinit && compinit -u -d "$ZDOTDIR/zcompdump"
 PROMPT="(sandbox) $PROMPT"
 "#;
 
-/// POSIX shells read the file that ENV names.
+/// POSIX shells read the file that the variable ENV names.
 const SHRC: &str = "ENVIRONMENT\nPS1='(sandbox) $ '\n";
 
-/// The shell, with settings in `directory`.
+/// The command that starts the shell with the settings in `directory`.
 fn shell_command(shell: &OsStr, directory: &Path) -> Result<Command> {
     let name = Path::new(shell).file_name().unwrap_or_default();
     let (file, settings) = match name.to_str() {

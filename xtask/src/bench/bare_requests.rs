@@ -1,5 +1,5 @@
-//! Measures a program that only sends the requests of a command and ignores the answers. The rest of the command's time is
-//! its own work.
+//! Measures a program that only sends the requests of a command and ignores the answers. The rest of the command's time
+//! is its own work.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -20,7 +20,7 @@ use super::raw_patches::{NAMESPACE, Write, acquired, client, patch_all};
 use super::runtime::block_on;
 use crate::output::result;
 
-/// What is sent.
+/// The requests of a command.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(super) enum Requested {
     /// A Node and its Lease at once, then a patch of the Lease
@@ -36,7 +36,7 @@ pub(super) enum Requested {
 /// The node whose Lease is patched.
 pub(super) const NODE: &str = "bench-one";
 
-/// Prints the median of `rounds` runs, as a ratio to kubectl.
+/// Prints the median cost of `rounds` runs, as a ratio to kubectl.
 pub(super) fn compare(
     plane: &ControlPlane,
     requested: Requested,
@@ -57,7 +57,7 @@ pub(super) fn compare(
     Ok(())
 }
 
-/// The program that sends what is `requested`.
+/// The program that sends the requests of `requested`.
 pub(super) fn command(plane: &ControlPlane, requested: Requested) -> Command {
     let requested = requested.to_possible_value();
     let name = requested.as_ref().map(PossibleValue::get_name);
@@ -124,15 +124,15 @@ async fn lists(client: Client) -> Result<()> {
     Ok(())
 }
 
-/// The request that writes an [`acquisition`].
+/// The request that patches a Lease with an [`acquisition`].
 pub(super) fn patch(node: &str, transitions: u16) -> Result<Request<Vec<u8>>> {
     Ok(Request::patch(lease_path(node))
         .header("Content-Type", "application/merge-patch+json")
         .body(serde_json::to_vec(&acquisition(transitions))?)?)
 }
 
-/// What an acquisition writes: five fields and an annotation. The server stores it only if `transitions` is another
-/// number than before.
+/// The content of an acquisition: five fields and an annotation. It changes the Lease only if `transitions` differs
+/// from the stored value.
 pub(super) fn acquisition(transitions: u16) -> Value {
     json!({
         "metadata": {"annotations": {"kubectl-maint.dev/reason": "bench"}},

@@ -8,10 +8,10 @@ use super::command_cost::{Tools, cost};
 use super::quantiles::Quantiles;
 use crate::output::result;
 
-/// How often each is measured.
+/// How often each command is measured.
 const ROUNDS: usize = 3;
 
-/// Makes `count` nodes, `NAME-00000` and so on, and prints the ratios.
+/// Creates `count` nodes, `NAME-00000` and so on, and prints the ratios.
 pub(super) fn measure(plane: &ControlPlane, tools: &Tools, name: &str, count: usize) -> Result<()> {
     let nodes: Vec<NodeSpec> = (0..count)
         .map(|number| NodeSpec::ready(&format!("{name}-{number:05}")).label("bench", name))

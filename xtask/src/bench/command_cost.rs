@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use control_plane::{Binary, ControlPlane, target_dir};
 use wait4::Wait4 as _;
 
-/// The two programs, on one API server.
+/// The plugin and kubectl, with one API server.
 pub(super) struct Tools {
     plugin: PathBuf,
     kubectl: PathBuf,
@@ -27,7 +27,7 @@ pub(super) struct Cost {
 }
 
 impl Tools {
-    /// `plugin` is its path.
+    /// `plugin` is the path of the plugin.
     pub(super) fn new(plane: &ControlPlane, plugin: PathBuf) -> Result<Self> {
         Ok(Self {
             plugin,
@@ -79,8 +79,8 @@ impl Tools {
 
 /// Run a command once and print its cost
 ///
-/// Linux counts the memory that a process had before it became another program. A large parent would
-/// therefore show in every result. This one is small.
+/// Linux counts the memory that a process had before it executed another program. A large parent process would
+/// therefore show in every result. This program is small.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Command to run, and its arguments
@@ -112,7 +112,7 @@ impl Arguments {
     }
 }
 
-/// This program as built for a release: it is small, and so is what it adds to a result.
+/// The release build of this program. It is small, so it adds little to a result.
 pub(super) fn optimized_xtask() -> PathBuf {
     target_dir().join("release/xtask")
 }

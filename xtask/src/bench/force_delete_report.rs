@@ -13,7 +13,7 @@ use crate::output::result;
 const NODE: &str = "bench-unreachable";
 const NAMESPACES: [&str; 2] = ["bench-shop", "bench-bank"];
 
-/// How many pods are on the node.
+/// The number of pods on the node.
 const PODS: usize = 110;
 
 /// How often the report is measured.
@@ -22,7 +22,7 @@ const ROUNDS: usize = 20;
 /// The size of the other fields of a typical pod, in bytes.
 const WEIGHT: usize = 5_000;
 
-/// Runs `force-delete` on the node, up to its report.
+/// Measures `force-delete` of the node up to its report.
 pub(super) fn measure(plane: &ControlPlane, tools: &Tools) -> Result<()> {
     plane.create_nodes(&[
         NodeSpec {
@@ -53,7 +53,7 @@ pub(super) fn measure(plane: &ControlPlane, tools: &Tools) -> Result<()> {
     Ok(())
 }
 
-/// Makes a namespace with this many pods on the node, each with a claim, in one StatefulSet.
+/// Creates a namespace with this many pods on the node, each with a claim, in one StatefulSet.
 fn make_pods(plane: &ControlPlane, namespace: &str, count: usize) -> Result<()> {
     plane.kubectl(&["create", "namespace", namespace])?;
     let container = json!({"name": "main", "image": "registry.example/web:1"});

@@ -27,13 +27,12 @@ use crate::output::{print, result};
 
 /// Measure the plugin against kubectl and bare requests
 ///
-/// Compared commands run alternately on the same real API server. etcd writes to disk, except in the last
-/// part. The plugin is built as for a release, which needs Python 3 and rustup. A ratio of 0.1 means a tenth
-/// of what kubectl needs. The results depend on the machine: they are printed as a page in Markdown, not
-/// checked.
+/// Runs the compared commands alternately on the same real API server. etcd writes to disk, except in the last part.
+/// The plugin is built as for a release, which needs Python 3 and rustup. A ratio of 0.1 means a tenth of what kubectl
+/// needs. The results depend on the machine. They are printed as a Markdown page, and not checked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Measure only this
+    /// Measure only this part
     #[arg(long)]
     only: Option<Part>,
 
@@ -42,7 +41,7 @@ pub(crate) struct Arguments {
     fleet: usize,
 }
 
-/// What is measured.
+/// The parts of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     /// status and acquire of one node, compared with kubectl: time, CPU and memory
@@ -68,9 +67,9 @@ enum Part {
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
         ensure_built(&Binary::CONTROL_PLANE)?;
-        // Users run what a release has: a static program, which starts faster than that of `cargo build`.
+        // Users have the static program of a release, which starts faster than that of `cargo build`.
         let plugin = plugin_for_this_machine()?;
-        // It runs the waiting clients, and starts what is measured.
+        // This program runs the waiting clients and starts the measured commands.
         let mut build = cargo(&["build", "--release", "--package=xtask"]);
         run_build("xtask for release", &mut build)?;
         print("starting a control plane that writes to disk");
@@ -123,7 +122,7 @@ impl Arguments {
     }
 }
 
-/// A control plane whose etcd waits for its disk if `fsync`.
+/// Starts a control plane. With `fsync`, etcd waits for its disk.
 fn start(fsync: bool) -> Result<ControlPlane> {
     let plane = ControlPlane::builder()
         .controller_manager(false)

@@ -20,10 +20,10 @@ use crate::output::result;
 /// How often the policies are switched off and on.
 const ROUNDS: usize = 3;
 
-/// How many writes of a kind there are in a round.
+/// The number of writes of each kind in a round.
 const WRITES: usize = 200;
 
-/// The node that is on hold, and has the held label; and one that is neither.
+/// A node on hold with the held label, and a node without a lock.
 const HELD: &str = "policy-held";
 const FREE: &str = "policy-free";
 /// The node with a lock that is renewed.

@@ -26,7 +26,7 @@ impl Quantiles {
     }
 }
 
-/// A time, for people.
+/// A time in milliseconds, for people.
 pub(super) fn millis(time: Duration) -> impl Display {
     format!("{:.1} ms", time.as_secs_f64() * 1000.0)
 }

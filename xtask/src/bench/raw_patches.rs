@@ -12,13 +12,13 @@ use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-/// Where the Leases are.
+/// The namespace of the Leases.
 pub(super) const NAMESPACE: &str = "kube-node-maintenance";
 
 /// The number of concurrent requests, as in the plugin.
 const PARALLEL: usize = 32;
 
-/// The write for each of many Leases.
+/// The kind of write for the Leases.
 pub(super) enum Write {
     /// Acquire free Leases.
     Acquire,
@@ -55,7 +55,7 @@ pub(super) async fn patch_all(client: Client, prefix: &str, write: Write) -> Res
     Ok(())
 }
 
-/// An administrator's client of the plugin's kind: HTTP/2, without retries.
+/// An administrator's client, like that of the plugin: HTTP/2, without retries.
 pub(super) async fn client(kubeconfig: &Path) -> Result<Client> {
     let flags = Flags {
         kubeconfig: Some(kubeconfig.to_owned()),

@@ -6,7 +6,7 @@ use control_plane::{ControlPlane, NodeSpec};
 use super::command_cost::{Tools, cost};
 use crate::output::result;
 
-/// Each verb, in an order in which each can succeed, and its label.
+/// The commands with their labels, in an order in which each can succeed.
 const STEPS: [(&str, &[&str]); 25] = [
     ("acquire, a new Lease", &["acquire", "count-0"]),
     ("renew", &["renew", "count-0"]),
@@ -91,7 +91,7 @@ pub(super) fn measure(plane: &ControlPlane, tools: &Tools) -> Result<()> {
     run("verify", &["verify", "count-0", "--lock-id", token])
 }
 
-/// The requests that are counted.
+/// The resources whose requests are counted.
 const OURS: [&str; 8] = [
     "events",
     "leasecandidates",
@@ -103,7 +103,7 @@ const OURS: [&str; 8] = [
     "volumeattachments",
 ];
 
-/// All requests so far.
+/// The number of requests so far.
 fn requests(plane: &ControlPlane) -> Result<u64> {
     Ok(count(&plane.kubectl(&["get", "--raw", "/metrics"])?))
 }

@@ -1,8 +1,8 @@
-//! Runs asynchronous work in a process that does nothing else.
+//! Runs async code in a process without other work.
 
 use anyhow::{Context as _, Result};
 
-/// The result of `work`.
+/// Runs `work` to completion.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -61,7 +61,7 @@ pub(super) fn compare_with_kubectl(plane: &ControlPlane, tools: &Tools) -> Resul
     bare_requests::compare(plane, Requested::Acquire, 20, median(&patch))
 }
 
-/// Prints what our command needs in proportion to theirs.
+/// Prints the cost of our command as a ratio to the other one.
 pub(super) fn compare(what: &str, target: &str, ours: Cost, theirs: Cost) {
     let ratio = |ours: Duration, theirs: Duration| ours.as_secs_f64() / theirs.as_secs_f64();
     let millis = |time: Duration| time.as_secs_f64() * 1000.0;

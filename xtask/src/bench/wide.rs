@@ -1,4 +1,4 @@
-//! `status --all -o wide` of a large cluster, compared with the three lists that kubectl takes for it.
+//! `status --all -o wide` of a large cluster, compared with the three lists that kubectl needs for it.
 
 use std::ops::Range;
 use std::process::Command;
@@ -13,25 +13,25 @@ use super::command_cost::{Cost, Tools, cost, median};
 use super::single_node::compare;
 use crate::output::print;
 
-/// With these images a Node takes 17 KB.
+/// With this number of images, a Node takes 17 KB.
 const IMAGES: usize = 50;
 
-/// How many nodes the cluster has first, and in the end.
+/// The number of nodes at first, and at the end.
 const COUNT: usize = 5_000;
 const MANY: usize = 15_000;
 
-/// How often each is measured.
+/// How often each command is measured.
 const ROUNDS: usize = 5;
 
-/// One node in this number is locked.
+/// One of so many nodes is locked.
 const LOCKED: usize = 10;
 
-/// After this time without a heartbeat, all are late.
+/// After this time, all heartbeats are late.
 const LATE: Duration = Duration::from_secs(60);
 
 const LISTS: &str = r#""$0" get nodes -o wide && "$0" get leases -n kube-node-lease && "$0" get leases -n kube-node-maintenance"#;
 
-/// Compares while the heartbeats are recent, then once all are late, and with a larger cluster.
+/// Compares while the heartbeats are recent, after all of them are late, and with a larger cluster.
 pub(super) fn measure(plane: &ControlPlane, tools: &Tools) -> Result<()> {
     add_nodes(plane, 0..COUNT)?;
     cost(&tools.plugin(&["acquire", "-l", "bench=locked", "-q", "-m", "bench"]))?;
@@ -60,7 +60,7 @@ fn add_nodes(plane: &ControlPlane, numbers: Range<usize>) -> Result<()> {
 
 /// Compares while all heartbeats are recent. Returns the cost of kubectl.
 fn recent(plane: &ControlPlane, tools: &Tools, count: usize, target: &str) -> Result<Cost> {
-    // Other parts have left nodes without heartbeats.
+    // Other parts of the benchmark have left nodes without heartbeats.
     let names = plane.kubectl(&["get", "leases", "-n", "kube-node-lease", "-o", "name"])?;
     let names: Vec<&str> = names
         .lines()
@@ -97,7 +97,7 @@ fn rounds(
     Ok(median(&theirs))
 }
 
-/// Nodes, heartbeats and locks.
+/// The command that lists nodes, heartbeats and locks with kubectl.
 fn lists(tools: &Tools) -> Command {
     tools.shell(LISTS)
 }

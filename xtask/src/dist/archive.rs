@@ -15,12 +15,12 @@ pub(crate) struct File {
     pub(crate) content: Vec<u8>,
 }
 
-/// A `.tar.gz` of `files`.
+/// Packs `files` as a `.tar.gz`.
 pub(crate) fn pack(files: &[File]) -> Result<Vec<u8>> {
     gzip(&tar(files)?)
 }
 
-/// A `.tar` of `files`, in their order, with owner and time set to zero.
+/// Packs `files` as a `.tar`, in their order, with owner and time set to zero.
 pub(crate) fn tar(files: &[File]) -> Result<Vec<u8>> {
     let mut archive = tar::Builder::new(Vec::new());
     for file in files {
@@ -35,7 +35,7 @@ pub(crate) fn tar(files: &[File]) -> Result<Vec<u8>> {
     Ok(archive.into_inner()?)
 }
 
-/// Compresses, without a name or a time.
+/// Compresses `content`, without a name or a time.
 pub(crate) fn gzip(content: &[u8]) -> Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(content)?;

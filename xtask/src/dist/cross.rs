@@ -23,18 +23,18 @@ const REQUIREMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/dist/requir
 /// An installed cross compiler.
 pub(super) struct CrossCompiler {
     bin: PathBuf,
-    /// `PATH`, with `bin`.
+    /// The variable `PATH`, which includes `bin`.
     path: OsString,
 }
 
 impl CrossCompiler {
-    /// Installs what is missing.
+    /// Installs the packages that are missing.
     ///
     /// # Errors
     ///
     /// If Python with its `venv` module is missing, or a package cannot be installed.
     pub(super) fn install() -> Result<Self> {
-        // Another version of the packages has another directory.
+        // Each version of the packages has its own directory.
         let version = sha256(&fs::read(REQUIREMENTS)?);
         let name = format!("cross-compiler-{}", &version[..12]);
         let directory = target_dir().join("tools").join(name);
@@ -86,16 +86,16 @@ impl CrossCompiler {
     }
 }
 
-/// Where a build puts a program.
+/// The path of a built program.
 pub(crate) fn path(program: &str, platform: Platform) -> PathBuf {
     let release = target_dir().join(platform.target()).join("release");
     release.join(platform.executable(program))
 }
 
-/// The directories of this machine that no program may name.
+/// The directories of this machine whose paths must not be in a program.
 pub(super) fn private_directories(root: &Path) -> Result<Vec<PathBuf>> {
     let mut directories = vec![cargo_home()?];
-    // A short path is also part of others: that of a checkout in /src, or a home directory that is /.
+    // A very short path may be part of other paths: that of a checkout in /src, or a home directory /.
     directories.extend(home().filter(|home| home.parent().is_some()));
     directories.extend((root.components().count() > 2).then(|| root.to_owned()));
     Ok(directories)
@@ -104,7 +104,8 @@ pub(super) fn private_directories(root: &Path) -> Result<Vec<PathBuf>> {
 /// Flags that replace the directories of this machine in paths.
 fn remaps(root: &Path, cargo_home: &Path) -> Result<Vec<String>> {
     let mut replaced = vec![(root.to_owned(), "."), (cargo_home.to_owned(), "cargo")];
-    // The names of these depend on the address of the registry or of its mirror. rustc uses the last flag that matches.
+    // The names of these directories depend on the address of the registry or its mirror. rustc uses the last flag that
+    // matches.
     let sources = match fs::read_dir(cargo_home.join("registry/src")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         sources => sources?.collect::<io::Result<_>>()?,
@@ -163,7 +164,7 @@ mod tests {
         let checksums = packages
             .iter()
             .map(|of| of.matches("--hash=sha256:").count());
-        // One file of cargo-zigbuild is for macOS on both processors.
+        // One file of cargo-zigbuild serves both processors of macOS.
         assert_eq!(checksums.collect::<Vec<_>>(), [4, 3]);
     }
 }

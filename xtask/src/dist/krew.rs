@@ -1,4 +1,4 @@
-//! krew's manifest of the plugin: how to fill it in, and its rules.
+//! krew's manifest of the plugin: how it is filled in, and its rules.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::archive;
 use super::package::{Archive, PLUGIN};
 
-/// The manifest in the tree with the version and the platforms of a release.
+/// Fills the manifest of the source tree with the version and platforms of a release.
 pub(super) fn fill(template: &str, version: &str, archives: &[Archive]) -> String {
     let mut manifest = String::new();
     for line in template.lines() {
@@ -79,7 +79,7 @@ struct Selector {
 const LONGEST_SHORT_DESCRIPTION: usize = 50;
 const LONGEST_LINE: usize = 80;
 
-/// Checks what krew and the reviewers of its index require of a manifest and of the archives that it names.
+/// Checks the rules of krew, and of the reviewers of its index, for a manifest and its archives.
 pub(super) fn validate(manifest: &str, archives: &[Archive]) -> Result<()> {
     let manifest: Manifest = serde_saphyr::from_str(manifest).context("not a manifest")?;
     let Spec {
@@ -178,7 +178,7 @@ impl Platform {
     }
 }
 
-/// Whether it is `v` and a semantic version.
+/// Whether this is `v` followed by a semantic version.
 fn is_version(version: &str) -> bool {
     let Some(version) = version.strip_prefix('v') else {
         return false;
@@ -211,7 +211,7 @@ mod tests {
 
     const TEMPLATE: &str = include_str!("../../../krew-manifest.yaml");
 
-    /// An archive for every platform.
+    /// Creates an archive for every platform.
     fn archives() -> Vec<Archive> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let platforms = Platform::value_variants().iter();
@@ -269,7 +269,7 @@ mod tests {
             let bin = home.path().join(below).join("bin");
             fs::create_dir_all(&bin).unwrap();
             fs::write(bin.join("kubectl-maint"), "the plugin").unwrap();
-            // The second time as after an upgrade.
+            // The second run is like one after an upgrade.
             for _ in 0..2 {
                 let linked = Command::new("/bin/sh")
                     .args(["-ec", command])

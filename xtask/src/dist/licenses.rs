@@ -1,4 +1,4 @@
-//! The licenses of all code of others in the programs: every package has them in `THIRD-PARTY-LICENSES`.
+//! The licenses of third-party code in the programs. Every package contains them as `THIRD-PARTY-LICENSES`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -19,13 +19,13 @@ use crate::cargo::cargo;
 #[derive(Debug)]
 struct Part {
     name: String,
-    /// As its authors name it.
+    /// The license expression of its authors.
     license: String,
-    /// The license and all notices.
+    /// The license text and all notices.
     texts: Vec<String>,
 }
 
-/// Where the file is for packages that are not made from archives.
+/// The path of the file, for packages that are not made from archives.
 pub(crate) fn path() -> PathBuf {
     target_dir().join(THIRD_PARTY_LICENSES)
 }
@@ -54,7 +54,7 @@ struct Package {
     id: String,
     name: String,
     version: String,
-    /// Not of a package of this workspace.
+    /// `None` for packages of this workspace.
     source: Option<String>,
     license: Option<String>,
     manifest_path: PathBuf,
@@ -85,12 +85,12 @@ struct Dependency {
 
 #[derive(Deserialize)]
 struct Kind {
-    /// Of a dependency for builds or tests only.
+    /// `None` for a normal dependency. Dependencies for builds or tests have a kind.
     kind: Option<String>,
 }
 
-/// The libraries of both programs on all platforms. The features of the whole workspace count, so a few of these may
-/// not be in the programs.
+/// The libraries of both programs on all platforms. Features of the whole workspace are enabled, so a few of these
+/// libraries may not be in the programs.
 fn crates(root: &Path) -> Result<Vec<Part>> {
     let mut metadata = cargo(&["metadata", "--locked", "--format-version=1"]);
     for platform in Platform::value_variants() {
@@ -137,7 +137,7 @@ fn crates(root: &Path) -> Result<Vec<Part>> {
 }
 
 impl Package {
-    /// It runs in the compiler, and is not in the program.
+    /// Whether this is a macro, which runs in the compiler and is not in the program.
     fn is_macro(&self) -> bool {
         let mut kinds = self.targets.iter().flat_map(|target| &target.kind);
         kinds.any(|kind| kind == "proc-macro")
@@ -166,7 +166,7 @@ impl Package {
     }
 }
 
-/// The files with licenses or notices, also of code that was copied into a library.
+/// Finds the files with licenses or notices, including those of code that was copied into a library.
 fn add_license_files(directory: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -192,13 +192,13 @@ fn is_license_file(name: &str) -> bool {
     BEGINNINGS.iter().any(|of| upper.starts_with(of)) && !upper.ends_with(".RS")
 }
 
-/// Whether the text of the Apache license is enough.
+/// Whether the text of the Apache license is enough for this license.
 fn allows_apache(license: &str) -> bool {
     let mut choices = license.split(" OR ").flat_map(|of| of.split('/'));
     choices.any(|choice| choice.trim() == "Apache-2.0")
 }
 
-/// What the linker adds to programs.
+/// The libraries that the linker adds to programs.
 fn libraries_of_zig(zig: &Path) -> Result<Vec<Part>> {
     let parts = [
         (
@@ -228,7 +228,7 @@ fn libraries_of_zig(zig: &Path) -> Result<Vec<Part>> {
     parts.map(part).into_iter().collect()
 }
 
-/// Rust's standard library, with the libraries in it.
+/// Rust's standard library, including its dependencies.
 fn rust_std() -> Result<Part> {
     let output = Command::new("rustc")
         .args(["--print", "sysroot"])
@@ -243,7 +243,7 @@ fn rust_std() -> Result<Part> {
     })
 }
 
-/// The text of an HTML page, without blank lines beside others.
+/// The text of an HTML page, without consecutive blank lines.
 fn text_of(page: &str) -> String {
     let body = page.split_once("<body>").map_or(page, |(_, body)| body);
     let mut text = String::new();
@@ -282,7 +282,7 @@ fn render(parts: &[Part]) -> String {
     for part in parts {
         text += &format!("- {}: {}\n", part.name, part.license);
         for of in &part.texts {
-            // Many copies differ only in their line ends.
+            // Many copies differ only in their line breaks.
             let words: Vec<&str> = of.split_whitespace().collect();
             let place = *places.entry(words).or_insert_with(|| {
                 distinct.push((of, Vec::new()));
@@ -329,7 +329,7 @@ mod tests {
         ] {
             assert!(part(name).is_some(), "{name}");
         }
-        // Not in the programs: for tests, for builds, and macros.
+        // These are not in the programs: they are for tests or builds, or are macros.
         for name in ["insta", "cc", "serde_derive"] {
             assert!(part(name).is_none(), "{name}");
         }

@@ -1,5 +1,5 @@
-//! Checks what macOS looks at before it starts a program: the version that it asks for, and the checksums in its signature.
-//! Whether its libraries have all symbols that the program uses is not checked.
+//! Checks what macOS checks before it starts a program: the required version, and the checksums in the signature. It is
+//! not checked whether the libraries of macOS have all symbols that the program uses.
 
 use anyhow::{Context as _, Result, ensure};
 use object::macho::{LC_CODE_SIGNATURE, MachHeader64, PLATFORM_MACOS};
@@ -7,10 +7,10 @@ use object::read::macho::{LoadCommandVariant, MachHeader as _};
 use object::{Endianness, U32};
 use sha2::{Digest as _, Sha256};
 
-/// The oldest macOS that starts the programs. The linker is given the same version.
+/// The oldest macOS that starts the programs. The linker gets the same version.
 pub(super) const OLDEST: &str = "11.0";
 
-/// The same, as a Mach-O file has it.
+/// The same version in the format of a Mach-O file.
 const OLDEST_NUMBER: u32 = 11 << 16;
 
 const SUPER_BLOB: u32 = 0xfade_0cc0;
@@ -20,8 +20,8 @@ const SHA256: u8 = 2;
 /// The length of a SHA-256 checksum.
 const HASH: usize = 32;
 
-/// Fails if the program needs a newer macOS, or if its signature is not that of its content. The signature may be
-/// the linker's own, without an identity.
+/// Fails if the program needs a newer macOS, or if its signature does not match its content. The linker's own
+/// signature, which has no identity, is enough.
 pub(super) fn check(program: &[u8], must_be_signed: bool) -> Result<()> {
     let header = MachHeader64::<Endianness>::parse(program, 0)?;
     let endian = header.endian()?;
@@ -55,7 +55,7 @@ pub(super) fn check(program: &[u8], must_be_signed: bool) -> Result<()> {
     }
 }
 
-/// Compares the checksum of each page with that in the signature, which is at the end of the program.
+/// Compares the checksum of each page with the signature at the end of the program.
 fn check_pages(program: &[u8], offset: usize, size: usize) -> Result<()> {
     let (code, signature) = program
         .split_at_checked(offset)
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn only_arm64_needs_a_signature() {
         let mut unsigned = program(OLDEST_NUMBER);
-        // One load command instead of two.
+        // Sets the number of load commands to one instead of two.
         unsigned[16] = 1;
         unsigned[20] = 24;
         assert_eq!(error(&unsigned), "macOS on arm64 runs only signed programs");

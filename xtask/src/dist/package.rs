@@ -1,4 +1,4 @@
-//! What a release consists of: the programs, the files beside them, and how they are packed.
+//! The packages of a release: the programs and their other files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(crate) fn root() -> Result<PathBuf> {
         .canonicalize()?)
 }
 
-/// A program, and the other files in its archive, by their paths in the tree.
+/// A program, and the other files in its archive, by their paths in the source tree.
 pub(crate) struct Package {
     pub(crate) program: &'static str,
     pub(super) is_for: fn(Platform) -> bool,
@@ -53,7 +53,7 @@ pub(crate) const LEASE_ELECT: Package = Package {
     ],
 };
 
-/// The licenses of others' code in the programs.
+/// The licenses of third-party code in the programs.
 pub(super) const THIRD_PARTY_LICENSES: &str = "THIRD-PARTY-LICENSES";
 
 pub(crate) const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
@@ -68,7 +68,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// Where a release publishes it.
+    /// The URL under which a release publishes it.
     pub(crate) fn url(&self, version: &str) -> String {
         let repository = env!("CARGO_PKG_REPOSITORY");
         format!("{repository}/releases/download/{version}/{}", self.name)
@@ -76,7 +76,7 @@ impl Archive {
 }
 
 impl Package {
-    /// `third_party` are the licenses of others' code in the program.
+    /// `third_party` contains the licenses of third-party code in the program.
     pub(crate) fn pack(
         &self,
         root: &Path,
@@ -114,14 +114,15 @@ impl Package {
         format!("{}-{VERSION}-{platform}.tar.gz", self.program)
     }
 
-    /// The platform of the program in this archive, by the name of the file.
+    /// The platform of the program in this archive, according to the file name.
     pub(super) fn platform_of(&self, archive: &Path) -> Option<Platform> {
         let mut platforms = Platform::value_variants().iter().copied();
         let name = archive.file_name()?;
         platforms.find(|&platform| name == self.archive_name(platform).as_str())
     }
 
-    /// The paths of the texts in the tree, in a fixed order. Directories are replaced by the program's files in them.
+    /// The paths of the texts in the source tree, in a fixed order. A directory stands for the files of this program in
+    /// it.
     pub(crate) fn files(&self, root: &Path) -> Result<Vec<String>> {
         let mut files = Vec::new();
         for &path in self.texts {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 
-/// A system and its processor, as Go and krew name them.
+/// A system and its processor, with the names that Go and krew use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Platform {
     LinuxAmd64,
@@ -17,7 +17,7 @@ pub(crate) enum Platform {
 }
 
 impl Platform {
-    /// The one of this machine, on which the control plane runs.
+    /// The platform of this machine, which runs the control plane.
     pub(crate) fn here() -> Self {
         match env::consts::ARCH {
             "aarch64" => Self::LinuxArm64,
@@ -25,7 +25,7 @@ impl Platform {
         }
     }
 
-    /// How krew selects it.
+    /// The system in krew's selector.
     pub(crate) fn os(self) -> &'static str {
         match self {
             Self::LinuxAmd64 | Self::LinuxArm64 => "linux",
@@ -34,7 +34,7 @@ impl Platform {
         }
     }
 
-    /// How krew selects it.
+    /// The architecture in krew's selector.
     pub(crate) fn arch(self) -> &'static str {
         match self {
             Self::LinuxAmd64 | Self::DarwinAmd64 | Self::WindowsAmd64 => "amd64",
@@ -42,8 +42,8 @@ impl Platform {
         }
     }
 
-    /// Rust's target. On Linux it is musl: a static glibc cannot resolve names as the system does. Its own allocator is
-    /// kept: `docs/performance.md` measures the programs with it.
+    /// Rust's target. On Linux, it uses musl, because a static glibc can't resolve names like the system. It also uses
+    /// musl's allocator: `docs/performance.md` measures the programs with that.
     pub(crate) fn target(self) -> &'static str {
         match self {
             Self::LinuxAmd64 => "x86_64-unknown-linux-musl",
@@ -62,7 +62,7 @@ impl Platform {
         }
     }
 
-    /// Flags for rustc beside those that all platforms share. `frameworks` has the stubs of macOS's libraries.
+    /// Flags for rustc in addition to those of all platforms. `frameworks` contains stubs of macOS's libraries.
     pub(crate) fn rust_flags(self, frameworks: &Path) -> Vec<String> {
         match self {
             // Without relocations, a program starts faster and shares more of its memory.
@@ -72,10 +72,10 @@ impl Platform {
             ],
             Self::DarwinAmd64 | Self::DarwinArm64 => vec![
                 format!("-Clink-arg=-F{}", frameworks.display()),
-                // Without symbols, the id of the program depends on its content only.
+                // Without symbols, the id of the program depends only on its content.
                 "-Clink-arg=-Wl,-s".to_owned(),
             ],
-            // zig takes a link without it for a debug build, and writes the time into the program.
+            // Without this flag, zig treats the link as a debug build, and writes the time into the program.
             Self::WindowsAmd64 => vec!["-Clink-arg=-O2".to_owned()],
         }
     }

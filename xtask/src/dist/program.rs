@@ -1,4 +1,4 @@
-//! Checks that a built program is for its platform, and needs no library that has to be installed there.
+//! Checks that a built program is for its platform, and does not need libraries that users would have to install.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use object::{Architecture, BinaryFormat, Object as _};
 use super::mach_o;
 use super::platform::Platform;
 
-/// What Windows 10 has without further packages, and our programs use.
+/// The libraries of Windows 10 that our programs use.
 const WINDOWS_LIBRARIES: [&str; 9] = [
     "advapi32.dll",
     "bcrypt.dll",
@@ -23,8 +23,8 @@ const WINDOWS_LIBRARIES: [&str; 9] = [
     "ws2_32.dll",
 ];
 
-/// Fails if `program` is for another platform, needs libraries that are not part of it, or has a path of this machine
-/// in it.
+/// Fails if `program` is for another platform, needs libraries that are not part of the platform, or contains a path of
+/// this machine.
 pub(super) fn check(program: &[u8], platform: Platform, directories: &[PathBuf]) -> Result<()> {
     let file = object::File::parse(program).context("not a program")?;
     let architecture = match platform.arch() {
@@ -69,7 +69,8 @@ fn contains(program: &[u8], directory: &Path) -> bool {
     memmem::find(program, &[directory, b"/"].concat()).is_some()
 }
 
-/// Linux programs are static: they import nothing, not even from an unnamed library.
+/// Whether a library is part of the platform. Programs for Linux are static: they import nothing, not even from an
+/// unnamed library.
 fn is_part_of(platform: Platform, library: &str) -> bool {
     match platform.os() {
         "darwin" => {

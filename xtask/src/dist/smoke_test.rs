@@ -20,20 +20,20 @@ use crate::output::print;
 
 const NODE: &str = "worker-1";
 
-/// A node whose last heartbeat is an hour old, to be fenced.
+/// A node to fence: its last heartbeat is one hour old.
 const UNREACHABLE: &str = "worker-2";
 
-/// A library that every Rust program needs and older releases of wine lack.
+/// A library that every Rust program needs, and that older releases of wine do not have.
 const REQUIRED_DLL: &str = "drive_c/windows/system32/bcryptprimitives.dll";
 
-/// Ends once its child runs, which takes longer.
+/// A script that ends when its child has started. The child runs longer.
 const SCRIPT: &str = r#"child=$(dirname "$0")/child
 (: > "$child"; sleep 5; echo survived) &
 while [ ! -e "$child" ]; do :; done
 echo began
 "#;
 
-/// The same for Windows.
+/// A batch file for Windows that does the same as [`SCRIPT`].
 const BATCH_FILE: &str = "@start /b cmd /c \"echo > %~dp0child& ping -n 6 127.0.0.1 > nul& echo survived\"\r\n\
     :wait\r\n@if not exist %~dp0child goto wait\r\n@echo began\r\n";
 
@@ -45,17 +45,17 @@ pub(crate) struct SmokeTest {
     required: Required,
 }
 
-/// Which programs must be run. A warning tells that another one was not.
+/// The programs that must be run. If another one is not run, a warning says so.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Required {
     No,
-    /// All but those for macOS, which only macOS can run.
+    /// All except those for macOS, which only macOS can run.
     AllButMacOs,
     All,
 }
 
 impl Required {
-    /// Warns that something was not tested, or fails if it had to be.
+    /// Warns that something was not tested, or fails if it is required.
     fn skip(self, platform: Platform, what: &str, obstacle: &str) -> Result<()> {
         let skipped = format!("{what} for {platform} was not run: {obstacle}");
         match self {
@@ -68,7 +68,7 @@ impl Required {
     }
 }
 
-/// What runs a program of another platform.
+/// How to run a program of another platform.
 struct Runner {
     /// The command line: the program itself, or an emulator with the program as its argument.
     command: Vec<PathBuf>,
@@ -104,7 +104,7 @@ impl SmokeTest {
     /// Runs the plugin in this archive of a release.
     ///
     /// # Errors
-    /// As `run`, or if it is not the plugin's archive.
+    /// As `run`, or if it is not an archive of the plugin.
     pub(crate) fn run_archive(&self, archive: &Path) -> Result<()> {
         let platform = PLUGIN
             .platform_of(archive)
@@ -206,7 +206,7 @@ impl SmokeTest {
         self.write_kubeconfig(&home)?;
         let found = self.plane.admin_kubeconfig();
         let missing = self.directory.path().join("missing");
-        // Paths as the program sees them.
+        // The paths as the program sees them.
         let windows = platform == Platform::WindowsAmd64;
         let (drive, separator) = if windows { ("Z:", ";") } else { ("", ":") };
         let kubeconfig = [missing.as_path(), found]
@@ -262,7 +262,8 @@ impl SmokeTest {
         Ok(())
     }
 
-    /// What a command leaves running must end with it. On Windows, it names a batch file without the extension.
+    /// Checks that processes that a command leaves are ended with it. On Windows, the command is a batch file without
+    /// the extension.
     fn check_end_of_tree(
         &self,
         runner: &Runner,
@@ -281,7 +282,7 @@ impl SmokeTest {
         };
         let mut arguments = vec!["with", NODE, "--quiet", "--"];
         arguments.extend(command.iter().map(String::as_str));
-        // A survivor would keep the pipes open, so its output would be read too.
+        // A process that survives would keep the pipes open, so its output would be read too.
         let printed = runner.check(&arguments, variables, 0, "began")?;
         fs::remove_file(child)?;
         ensure!(
@@ -302,7 +303,7 @@ impl Runner {
         command
     }
 
-    /// Runs the program, which must end with `code` and print `expected`. Returns all that it printed.
+    /// Runs the program, which must end with `code` and print `expected`. Returns its complete output.
     fn check(
         &self,
         arguments: &[&str],

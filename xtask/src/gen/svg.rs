@@ -1,5 +1,5 @@
-//! Draws terminals side by side as SVG, in light or dark colors as the reader prefers. Time goes downwards: what
-//! happens later, in any terminal, is further down.
+//! Draws terminals side by side as SVG, in light or dark colors as the reader prefers. Time runs downwards: later lines
+//! of any terminal are further down.
 
 use std::fmt::Write as _;
 
@@ -10,13 +10,13 @@ pub(super) struct Terminal {
 
 /// A line in a terminal.
 pub(super) struct Entry {
-    /// Its index.
+    /// The index of the terminal.
     pub(super) terminal: usize,
     pub(super) style: Style,
     pub(super) text: String,
 }
 
-/// How a line looks.
+/// The style of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Prompt,
@@ -37,9 +37,9 @@ impl Style {
     }
 }
 
-/// Where longer lines are wrapped.
+/// The number of columns after which lines are wrapped.
 const COLUMNS: usize = 64;
-/// The width of a column, of the widest monospaced fonts.
+/// The width of a column in the widest monospaced fonts.
 const COLUMN: f64 = 7.3;
 const ROW: usize = 17;
 const MARGIN: usize = 12;
@@ -63,7 +63,7 @@ text { font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mo
 }
 ";
 
-/// The picture. `description` is for readers who cannot see it.
+/// Draws the picture. `description` is for readers who can't see it.
 pub(super) fn draw(description: &str, terminals: &[Terminal], entries: &[Entry]) -> String {
     let window = (COLUMNS as f64 * COLUMN).ceil() as usize + 2 * MARGIN;
     let rows: usize = entries.iter().map(|entry| wrap(&entry.text).len()).sum();

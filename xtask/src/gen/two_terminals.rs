@@ -1,5 +1,5 @@
-//! The picture at the top of the README: two people who want the same node. The plugin really runs, on an in-memory
-//! server whose clock stands still during each command.
+//! The picture at the top of the README: two users want the same node. The plugin really runs, on an in-memory server
+//! whose clock does not move during a command.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::sandbox_cluster::SandboxCluster;
 /// 2026-03-10, 15:00 UTC.
 const BEGIN: i64 = 1_773_154_800;
 
-/// The second of the minute at which the commands after the first lock begin. The time left is then far from where its
-/// rounding changes.
+/// The second of the minute at which the commands after the first lock begin. It keeps the time left far from the value
+/// at which its rounding changes.
 const SECOND: i64 = 20;
 
 /// The plugin adds the time that has passed since an answer to the server's clock, and shows whole seconds. A command
@@ -52,7 +52,7 @@ pub(super) fn render_svg() -> Result<String> {
     bail!("this machine is too busy: the commands took too long in {ATTEMPTS} runs")
 }
 
-/// Everything that the two terminals show, in the order of time. `None` if a command was too slow.
+/// The output of both terminals, in the order of time. `None` if a command was too slow.
 async fn record() -> Result<Option<Vec<Entry>>> {
     let clock = Arc::new(AtomicI64::new(BEGIN));
     let now = Arc::clone(&clock);
@@ -79,7 +79,7 @@ async fn record() -> Result<Option<Vec<Entry>>> {
     recording.run(BOB, 8, acquire, 3).await?;
     let acquire = "acquire worker-1 -m 'disk check' --wait";
     let waiting = recording.wait(BOB, 9, acquire).await?;
-    // A clock that jumped would look like a lost answer to a command that is running.
+    // The clock does not move here. To the waiting command, a jump would look like a lost answer.
     recording.run(ALICE, 9, "release worker-1", 0).await?;
     recording.end(BOB, waiting).await?;
     Ok((!recording.is_slow).then_some(recording.entries))
@@ -118,7 +118,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Starts a command, and returns when it waits.
+    /// Starts a command, and waits until the command itself waits for the lock.
     async fn wait(&mut self, holder: &str, minute: i64, line: &str) -> Result<Waiting> {
         let mut command = self.command(holder, minute, line);
         let mut child = command.spawn().context("failed to run sh")?;
@@ -136,7 +136,7 @@ impl Recording {
         bail!("the command does not wait")
     }
 
-    /// Reads the rest of the output of a command that waited for the last one.
+    /// Reads the rest of the output of a waiting command.
     async fn end(&mut self, holder: &str, mut waiting: Waiting) -> Result<()> {
         let mut lines = waiting.output.lines();
         while let Some(line) = lines.next_line().await? {
@@ -155,7 +155,7 @@ impl Recording {
         self.is_slow |= self.began.elapsed() > FAST_ENOUGH;
     }
 
-    /// Sets the server's clock, shows the prompt, and returns the command, with everything it prints on stdout.
+    /// Sets the server's clock, shows the prompt, and returns the command. Everything that it prints goes to stdout.
     fn command(&mut self, holder: &str, minute: i64, line: &str) -> Command {
         self.began = Instant::now();
         let second = if minute > 4 { SECOND } else { 0 };
@@ -182,7 +182,7 @@ impl Recording {
     }
 
     fn show(&mut self, holder: &str, line: &str) {
-        // The server's clock stands still, and this machine's doesn't.
+        // The clock of this machine moves, but the server's does not.
         if line.starts_with("Warning: the local clock is ") {
             return;
         }

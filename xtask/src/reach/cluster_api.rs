@@ -14,10 +14,11 @@ use crate::real_cluster::{create_objects, get, wait};
 
 const MODULE: &str = "sigs.k8s.io/cluster-api";
 
-/// How old the last heartbeat of an unreachable node is.
+/// The age of the last heartbeat of an unreachable node.
 const HEARTBEAT_AGE: Duration = Duration::from_secs(300);
 
-/// The group of what provides machines and control planes, and its kinds with their names in the API.
+/// The API group of the stand-ins that provide machines and control planes, and their kinds with their names in the
+/// API.
 const PROVIDER: &str = "provider.example.com";
 const PROVIDER_VERSION: &str = "v1";
 const PROVIDED: [(&str, &str); 4] = [
@@ -49,7 +50,7 @@ pub(super) const DELETION: Subject = Subject {
     ..HEALTH_CHECK
 };
 
-/// Why Machines are deleted.
+/// The reason why Machines are deleted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
     HealthCheck,
@@ -62,7 +63,7 @@ struct ClusterApi<'p> {
     cause: Cause,
     kubelets: Kubelets,
     program: Program,
-    /// Of the nodes.
+    /// The Machines of the nodes.
     machines: [String; 2],
 }
 
@@ -72,7 +73,7 @@ impl<'p> ClusterApi<'p> {
         let source = Module::source(Binary::ClusterApi, MODULE)?;
         let crds = source.join("core/config/crd/bases").display().to_string();
         plane.kubectl(&["create", "-f", &crds])?;
-        // The label says which version of Cluster API's contract they follow.
+        // The label names the version of Cluster API's contract that these kinds follow.
         let labels = json!({"cluster.x-k8s.io/v1beta2": PROVIDER_VERSION});
         for kind in PROVIDED {
             create_objects(
@@ -109,7 +110,7 @@ impl<'p> ClusterApi<'p> {
 }
 
 impl Tool for ClusterApi<'_> {
-    /// The cluster manages itself.
+    /// The management cluster is this cluster itself.
     fn hold_arguments(&self) -> &[&str] {
         &["--management-context", "admin"]
     }
@@ -146,7 +147,7 @@ impl Tool for ClusterApi<'_> {
     }
 }
 
-/// A cluster with two Machines, and a health check of them.
+/// Creates a cluster with two Machines, and a health check for them.
 fn create_cluster(plane: &ControlPlane) -> Result<()> {
     let kubeconfig = fs::read_to_string(plane.admin_kubeconfig())?;
     let (host, port) = plane
@@ -241,7 +242,7 @@ fn create_cluster(plane: &ControlPlane) -> Result<()> {
     )
 }
 
-/// Gives each Machine one of the nodes, as the provider does. Returns when the nodes name their Machines.
+/// Assigns a node to each Machine, as a provider does. Waits until the Nodes have the names of their Machines.
 fn provide_machines(plane: &ControlPlane) -> Result<[String; 2]> {
     let plural = PROVIDED[2].1;
     let mut names = Vec::new();

@@ -1,4 +1,4 @@
-//! The descheduler, with a policy that leaves out nodes on hold.
+//! The descheduler, with a policy that excludes nodes on hold.
 
 use std::fs;
 use std::time::Duration;
@@ -34,7 +34,7 @@ struct Descheduler<'p> {
 }
 
 impl<'p> Descheduler<'p> {
-    /// Three nodes, because the descheduler does nothing if it may use one only.
+    /// Starts with three nodes, because the descheduler does nothing if it may use only one.
     fn start(plane: &'p ControlPlane) -> Result<Self> {
         let kubelets = plane.kubelets(&["held", "free", "well"], &[])?;
         let mut pods = Vec::new();
@@ -97,7 +97,7 @@ impl Tool for Descheduler<'_> {
     }
 }
 
-/// Evicts every pod that is older than a second, but not from nodes on hold.
+/// A policy that evicts every pod older than one second, but not from nodes on hold.
 fn policy() -> Value {
     json!({
         "apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy",
@@ -113,7 +113,7 @@ fn policy() -> Value {
     })
 }
 
-/// One pod of this name, owned by something that replaces it.
+/// A ReplicaSet with one pod. The pod is replaced after an eviction.
 fn replica_set(name: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet",

@@ -1,4 +1,4 @@
-//! `kubectl drain`, which reads no opt-outs.
+//! `kubectl drain`, which ignores opt-outs.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const WITHOUT: Subject = Subject {
 
 pub(super) const WITHOUT_POLICIES: Subject = WITHOUT;
 
-/// The policies refuse that it cordons the node. It evicts the pods anyway.
+/// The policies refuse the cordon. kubectl evicts the pods nevertheless.
 pub(super) const REFUSED: Subject = Subject {
     name: "kubectl-drain-refused",
     does: "the same, with the policies in deny mode: they refuse the cordon",
@@ -66,7 +66,8 @@ impl<'p> Drain<'p> {
 }
 
 impl Tool for Drain<'_> {
-    /// As another user than the holder. kubectl exits with 0, also if it could not cordon the node.
+    /// Drains as another user than the holder. kubectl exits with 0 even if it could not cordon the
+    /// node.
     fn begin(&mut self) -> Result<()> {
         let other = self.plane.user("other", &["system:masters"])?;
         for node in NODES {

@@ -1,4 +1,4 @@
-//! Flatcar Linux Update Operator, which says which node may reboot.
+//! Flatcar Linux Update Operator, which decides which node may reboot.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) const REBOOT: Subject = Subject {
     module: "github.com/flatcar/flatcar-linux-update-operator",
     does: "lets a node reboot",
     is_stopped: true,
-    // It looks every 30 s, and one node at a time reboots. The other one is done after two such rounds.
+    // It checks every 30 s, and only one node reboots at a time. The other node is done after two such checks.
     observed: Duration::from_secs(150),
     plane: |builder| builder,
     start: |plane| Ok(Box::new(Fluo::start(plane)?)),
@@ -32,7 +32,7 @@ struct Fluo<'p> {
 
 impl<'p> Fluo<'p> {
     fn start(plane: &'p ControlPlane) -> Result<Self> {
-        // It can't mark a node without any label.
+        // The operator can't label a node that has no labels.
         let kubelets = plane.kubelets(&NODES, &[("kubernetes.io/os", "linux")])?;
         let variables = [("POD_NAMESPACE", "default")];
         let operator = Program::start(plane, Binary::FlatcarUpdateOperator, &[], &variables)?;
@@ -41,7 +41,7 @@ impl<'p> Fluo<'p> {
             _kubelets: kubelets,
             operator,
         };
-        // What the agent on each node does at its start. `hold` knows by it that the operator is there.
+        // The agent on each node sets these annotations when it starts. They show `hold` that the operator is present.
         for node in NODES {
             fluo.annotate(node, &["reboot-needed=false", "reboot-in-progress=false"])?;
         }
@@ -60,7 +60,7 @@ impl<'p> Fluo<'p> {
 }
 
 impl Tool for Fluo<'_> {
-    /// The agents ask for a reboot.
+    /// The agents request a reboot.
     fn begin(&mut self) -> Result<()> {
         for node in NODES {
             self.annotate(node, &["reboot-needed=true"])?;
@@ -73,7 +73,7 @@ impl Tool for Fluo<'_> {
         Ok(node["metadata"]["annotations"][format!("{PREFIX}/reboot-ok")] == "true")
     }
 
-    /// The agent on the other node says that it has rebooted, so that it is the turn of the node on hold.
+    /// The agent on the other node reports that it has rebooted. Then the node on hold would be next.
     fn go_on(&mut self) -> Result<()> {
         self.annotate("free", &["reboot-needed=false"])
     }

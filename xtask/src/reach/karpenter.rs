@@ -1,4 +1,4 @@
-//! Karpenter, with nodes that exist in the API only.
+//! Karpenter, with nodes that exist only in the API.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(super) const EMPTINESS: Subject = Subject {
     module: MODULE,
     does: "deletes an empty node",
     is_stopped: true,
-    // It looks every 10 s.
+    // It checks every 10 s.
     observed: Duration::from_secs(60),
     plane: |builder| builder,
     start: |plane| Ok(Box::new(Karpenter::start(plane)?)),
@@ -69,7 +69,7 @@ impl Tool for Karpenter<'_> {
         self.nodes.each_ref().map(String::as_str)
     }
 
-    /// Empty nodes are no longer wanted.
+    /// Makes Karpenter remove empty nodes.
     fn begin(&mut self) -> Result<()> {
         let patch = json!({"spec": {"disruption": {"consolidateAfter": "0s"}}}).to_string();
         let patch = ["patch", "nodepool", "all", "--type=merge", "-p", &patch];
@@ -93,7 +93,7 @@ impl Tool for Karpenter<'_> {
     }
 }
 
-/// Waits for the node of a claim, and says that it is ready, as its kubelet would.
+/// Waits for the node of a claim, and reports it as ready, as its kubelet would.
 fn ready_node(plane: &ControlPlane, claim: &str) -> Result<String> {
     let mut node = String::new();
     wait(&format!("a node for {claim}"), LIMIT, || {
@@ -142,7 +142,7 @@ fn node_class() -> Value {
     })
 }
 
-/// Keeps empty nodes at first.
+/// A pool in which empty nodes stay at first.
 fn node_pool() -> Value {
     json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodePool",
@@ -162,7 +162,7 @@ fn node_pool() -> Value {
     })
 }
 
-/// What Karpenter makes of its pool for pods that fit nowhere.
+/// A claim like one that Karpenter creates from its pool for pods that fit on no node.
 fn node_claim(name: &str, uid_of_pool: &str) -> Value {
     json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",

@@ -1,4 +1,4 @@
-//! Proves on other projects' programs what a hold keeps them from.
+//! Proves with the programs of other projects what a hold prevents.
 
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
@@ -31,12 +31,12 @@ const SUBJECTS: [&Subject; 8] = [
 
 /// Prove what a hold keeps other tools from
 ///
-/// Runs the programs of other projects on a real control plane. Each of them is to disrupt two nodes, and one of them is on
-/// hold. The tool must disrupt the other node only, and the node on hold after `unhold`. `kubectl drain` must disrupt both,
-/// because a hold does not stop it. The first run compiles the tools, which takes a quarter of an hour.
+/// Runs the programs of other projects on a real control plane. Each tool tries to disrupt two nodes, and one of them
+/// is on hold. The tool must disrupt only the other node at first, and the node on hold after `unhold`. `kubectl drain`
+/// must disrupt both, because a hold does not stop it. The first run compiles the tools, which takes about 15 minutes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Only these; all by default
+    /// Run only these tools (default: all)
     #[arg(value_name = "SUBJECT", value_parser = names())]
     only: Vec<String>,
 }

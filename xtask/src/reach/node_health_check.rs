@@ -13,7 +13,7 @@ use crate::real_cluster::{create_objects, get};
 
 const OPERATOR: &str = "github.com/medik8s/node-healthcheck-operator";
 
-/// How old the last heartbeat of an unreachable node is.
+/// The age of the last heartbeat of an unreachable node.
 const HEARTBEAT_AGE: Duration = Duration::from_secs(300);
 
 /// The label of the nodes that the operator observes.
@@ -22,7 +22,7 @@ const WORKER: &str = "node-role.kubernetes.io/worker";
 const GROUP: &str = "self-node-remediation.medik8s.io";
 const VERSION: &str = "v1alpha1";
 
-/// The kinds of objects with which it asks for a remediation, and their names in the API.
+/// The kinds of objects by which the operator requests a remediation, and their names in the API.
 const KINDS: [(&str, &str); 2] = [
     ("SelfNodeRemediation", "selfnoderemediations"),
     (
@@ -50,7 +50,7 @@ struct NodeHealthCheck<'p> {
 }
 
 impl<'p> NodeHealthCheck<'p> {
-    /// Three nodes, because a cluster without any healthy node is not remediated.
+    /// Starts with three nodes, because a cluster without any healthy node is not remediated.
     fn start(plane: &'p ControlPlane) -> Result<Self> {
         let kubelets = plane.kubelets(&["held", "free", "well"], &[(WORKER, "")])?;
         let source = Module::source(Binary::NodeHealthCheck, OPERATOR)?;
@@ -104,7 +104,7 @@ fn template() -> Value {
     })
 }
 
-/// Remediates every node that is not ready.
+/// A health check that remediates every node that is not ready.
 fn health_check() -> Value {
     let unhealthy = ["False", "Unknown"]
         .map(|status| json!({"type": "Ready", "status": status, "duration": "1s"}));

@@ -1,4 +1,4 @@
-//! Runs the tools, and the plugin.
+//! Runs the other tools and the plugin.
 
 use std::fs::{self, File};
 use std::process::{Child, Command, Stdio};
@@ -12,17 +12,18 @@ use tempfile::TempDir;
 use crate::cargo::run;
 use crate::real_cluster::wait;
 
-/// How long anything may take.
+/// The time limit of each wait.
 pub(super) const LIMIT: Duration = Duration::from_secs(240);
 
-/// A running program. Dropping it ends it.
+/// A running program. It is killed when this is dropped.
 pub(super) struct Program {
     process: Child,
     directory: TempDir,
 }
 
 impl Program {
-    /// Starts it as an administrator. The certificates of its webhooks are where it looks for them.
+    /// Starts it as an administrator. The certificates of its webhooks are in the directory where
+    /// it expects them.
     pub(super) fn start(
         plane: &ControlPlane,
         binary: Binary,
@@ -86,7 +87,7 @@ pub(super) fn await_served(plane: &ControlPlane, plurals: &[&str]) -> Result<()>
     Ok(())
 }
 
-/// A kind with any fields.
+/// A custom resource definition that allows any fields.
 pub(super) fn definition(
     group: &str,
     version: &str,
@@ -110,7 +111,7 @@ pub(super) fn definition(
     })
 }
 
-/// A pod that runs on this node, owned by nobody.
+/// A pod without an owner that runs on this node.
 pub(super) fn pod(name: &str, node: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -123,7 +124,7 @@ pub(super) fn pod(name: &str, node: &str) -> Value {
     })
 }
 
-/// Whether this pod has ended, or is about to.
+/// Whether this pod has ended or is being deleted.
 pub(super) fn is_evicted(plane: &ControlPlane, pod: &str) -> Result<bool> {
     let found = plane.kubectl(&[
         "get",

@@ -1,4 +1,4 @@
-//! What is proven about a tool, and how.
+//! The proof for one tool.
 
 use std::thread;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use crate::go::Module;
 use crate::output::print;
 use crate::real_cluster::wait;
 
-/// The node to hold, and the one to compare it with.
+/// The node to hold, and the node to compare it with.
 pub(super) const NODES: [&str; 2] = ["held", "free"];
 
-/// Something that other tools do to nodes.
+/// A disruption of nodes by another tool.
 pub(super) struct Subject {
-    /// As `cargo xtask reach` takes it.
+    /// Its name in the arguments of `cargo xtask reach`.
     pub(super) name: &'static str,
     pub(super) tool: &'static str,
     pub(super) binary: Binary,
-    /// The Go module of the tool, which has its version.
+    /// The Go module of the tool, which determines its version.
     pub(super) module: &'static str,
-    /// What it does to a node.
+    /// The effect of the tool on a node.
     pub(super) does: &'static str,
     /// Whether a hold stops it.
     pub(super) is_stopped: bool,
@@ -32,14 +32,14 @@ pub(super) struct Subject {
     pub(super) start: fn(&ControlPlane) -> Result<Box<dyn Tool + '_>>,
 }
 
-/// A tool that runs on a control plane of its own, with two nodes.
+/// A tool that runs on its own control plane, with two nodes.
 pub(super) trait Tool {
-    /// The node to hold, and the one to compare it with.
+    /// The node to hold, and the node to compare it with.
     fn nodes(&self) -> [&str; 2] {
         NODES
     }
 
-    /// What `hold` takes besides the node.
+    /// The arguments of `hold` in addition to the node.
     fn hold_arguments(&self) -> &[&str] {
         &[]
     }
@@ -47,20 +47,20 @@ pub(super) trait Tool {
     /// Lets the tool disrupt both nodes.
     fn begin(&mut self) -> Result<()>;
 
-    /// Whether it has done so, or has begun to.
+    /// Whether the tool has disrupted the node, or has begun to.
     fn is_disrupted(&self, node: &str) -> Result<bool>;
 
-    /// What happens after the node that is not on hold was disrupted.
+    /// Called after the node that is not on hold was disrupted.
     fn go_on(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// What the tool printed.
+    /// The output of the tool.
     fn log(&self) -> String;
 }
 
 impl Subject {
-    /// A row of the table.
+    /// Runs the proof, and returns a row of the table.
     pub(super) fn prove(&self) -> Result<String> {
         print(format_args!("{}: starts", self.name));
         let plane = (self.plane)(ControlPlane::builder()).start()?;

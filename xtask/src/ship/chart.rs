@@ -16,7 +16,7 @@ use crate::dist::{Files, VERSION};
 
 const HELM: &str = "helm.sh/helm/v3/cmd/helm@v3.19.5";
 
-/// The chart's name, and its directory in the archive.
+/// The name of the chart, and of its directory in the archive.
 const NAME: &str = "kubectl-maint";
 
 const MODES: [Mode; 3] = [Mode::Audit, Mode::Warn, Mode::Deny];
@@ -35,7 +35,7 @@ allowedUsers: []
 allowedGroups: []
 "#;
 
-/// Writes the chart, and lets Helm check it.
+/// Writes the chart, and checks it with Helm.
 pub(super) fn write(files: &mut Files) -> Result<()> {
     let name = format!("{NAME}-{}.tgz", env!("CARGO_PKG_VERSION"));
     let chart = chart(&policies::text())?;
@@ -62,7 +62,7 @@ fn chart(objects: &str) -> Result<Vec<File>> {
         version = env!("CARGO_PKG_VERSION"),
     );
     let modes = MODES.iter().map(|mode| json!(mode.name()));
-    // Helm reads a plain `off` in a file as false.
+    // In a YAML file, Helm reads `off` without quotes as false.
     let modes: Vec<Value> = modes.chain([json!(OFF), json!(false)]).collect();
     let schema = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -90,7 +90,7 @@ fn chart(objects: &str) -> Result<Vec<File>> {
         .into())
 }
 
-/// The objects as a template.
+/// The objects as a Helm template.
 fn template(objects: &str) -> Result<String> {
     ensure!(
         !objects.contains("{{"),
@@ -134,7 +134,7 @@ fn object(text: &str, manifest: &Manifest) -> Result<String> {
     ))
 }
 
-/// The actions of a mode, each in these quotes.
+/// The actions of a mode as a list, with these quotes.
 fn list(mode: Mode, quote: &str) -> String {
     let actions = mode.actions();
     let actions = actions.as_array().into_iter().flatten();
@@ -209,7 +209,7 @@ fn objects(text: &str) -> Result<Vec<Value>> {
         .collect()
 }
 
-/// Helm has an order of its own, and its own annotation on the namespace.
+/// Compares the objects. Helm has its own order, and its own annotation on the namespace.
 fn must_equal(mut rendered: Vec<Value>, wanted: impl Iterator<Item = Value>) -> Result<()> {
     for object in &mut rendered {
         if object["kind"] == "Namespace"

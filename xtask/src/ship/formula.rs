@@ -1,4 +1,4 @@
-//! Homebrew's formula of the plugin.
+//! Homebrew's formula for the plugin.
 
 use anyhow::{Context as _, Result};
 
@@ -50,7 +50,7 @@ end
     ))
 }
 
-/// The line that says the version, if Homebrew does not find it in the URL. `brew audit` refuses a redundant one.
+/// The line with the version, if Homebrew does not find the version in the URL. `brew audit` refuses a redundant line.
 fn version_line(version: &str) -> String {
     match is_found_in_url(version) {
         true => String::new(),
@@ -58,8 +58,8 @@ fn version_line(version: &str) -> String {
     }
 }
 
-/// Whether Homebrew finds this version in `…/releases/download/vVERSION/NAME-vVERSION-SYSTEM.tar.gz`. It knows numbers with
-/// dots, which a word of these may follow, with at most two digits.
+/// Whether Homebrew finds this version in `…/releases/download/vVERSION/NAME-vVERSION-SYSTEM.tar.gz`. It recognizes
+/// numbers with dots, optionally followed by one of these words with at most two digits.
 fn is_found_in_url(version: &str) -> bool {
     let Some((_, prerelease)) = version.split_once('-') else {
         return !version.contains('+');

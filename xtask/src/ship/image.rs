@@ -14,7 +14,7 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-/// Packs an image for each of the archives that is for Linux.
+/// Packs an image for each archive for Linux.
 pub(super) fn pack(archives: &[Archive], time: DateTime<Utc>) -> Result<Vec<u8>> {
     let labels = labels(commit());
     let mut blobs = Blobs(Vec::new());
@@ -43,7 +43,7 @@ pub(super) fn pack(archives: &[Archive], time: DateTime<Utc>) -> Result<Vec<u8>>
     archive::tar(&files)
 }
 
-/// What tools show about the image.
+/// The labels of the image, which tools show.
 fn labels(commit: Option<String>) -> Value {
     let mut labels = json!({
         "org.opencontainers.image.title": "kubectl-maint",
@@ -58,7 +58,7 @@ fn labels(commit: Option<String>) -> Value {
     labels
 }
 
-/// The commit of this checkout; `None` if it is none.
+/// The commit of this checkout. `None` if this is not a git checkout.
 fn commit() -> Option<String> {
     let mut git = Command::new("git");
     git.args(["rev-parse", "HEAD"]);
@@ -103,7 +103,8 @@ impl Blobs {
             "architecture": archive.platform.arch(),
             "os": archive.platform.os(),
             "config": {
-                // No user of the machine, so that a pod with runAsNonRoot may run it.
+                // A user id that no user of the machine has. With it, a pod with runAsNonRoot may
+                // run the image.
                 "User": "65532:65532",
                 "Env": ["PATH=/usr/local/bin:/usr/bin:/bin"],
                 "Entrypoint": ["/usr/local/bin/kubectl-maint"],
@@ -123,7 +124,8 @@ impl Blobs {
     }
 }
 
-/// The files of an image: those of the archive, where a shell and `man` look for them.
+/// The files of an image: those of the archive, in the directories where a shell and `man` look for
+/// them.
 fn root(archive: &Archive) -> Result<Vec<File>> {
     let mut files = archive::files(&archive.content)?;
     files.retain(|file| !file.name.ends_with(".ps1"));
@@ -137,7 +139,7 @@ fn root(archive: &Archive) -> Result<Vec<File>> {
             _ if file.executable => "bin",
             _ => "share/doc/kubectl-maint",
         };
-        // bash looks for the name of the command.
+        // bash expects a file with the name of the command.
         let name = name.strip_suffix(".bash").unwrap_or(name);
         file.name = format!("usr/local/{into}/{name}");
     }
@@ -172,7 +174,7 @@ mod tests {
         serde_json::from_slice(&file.content).unwrap()
     }
 
-    /// The blob that a descriptor names, whose size and checksum must be true.
+    /// The blob of a descriptor. Checks its size and checksum.
     fn blob<'a>(files: &'a [File], descriptor: &Value) -> &'a [u8] {
         let digest = descriptor["digest"].as_str().unwrap();
         let (_, digest) = digest.split_once(':').unwrap();

@@ -1,4 +1,4 @@
-//! Tests the files of a release with the tools that users have: installs and removes packages in temporary directories,
+//! Tests the files of a release with the tools that users have. Installs and removes packages in temporary directories,
 //! and runs the plugin of the image.
 
 use std::fs;
@@ -15,7 +15,7 @@ use crate::dist::{PLUGIN, VERSION, program_path};
 use crate::output::print;
 
 pub(super) struct InstallTest {
-    /// Whether each file must be tested. A warning tells that one was not.
+    /// Whether every file must be tested. If not, a warning names each file that was not tested.
     all_required: bool,
 }
 
@@ -52,7 +52,7 @@ impl InstallTest {
         Ok(())
     }
 
-    /// Reads the image of each platform, and runs the plugin of this machine's in its root directory.
+    /// Unpacks the image of each platform, and runs the plugin of this machine's image in its root directory.
     pub(super) fn image(&self, image: &Path) -> Result<()> {
         if !has("skopeo") {
             return self.skip(image, "skopeo is not installed");
@@ -96,7 +96,7 @@ impl InstallTest {
 
 /// A package that can be installed below a directory.
 trait Package {
-    /// Where the tool keeps its list of packages.
+    /// The directory in which the tool keeps its list of packages.
     const DATABASE: &'static str;
 
     fn install(&self, root: &Path) -> Result<()>;
@@ -171,8 +171,8 @@ impl Package for Rpm<'_> {
     }
 }
 
-/// Fails if completions, the man page or the licenses of the program are missing in `shared`. zsh looks in either of two
-/// places, and images have no compressed man pages. Licenses have another place in rpm packages.
+/// Fails if completions, the man page or the licenses of the program are missing in `shared`. zsh uses one of two
+/// directories, images do not compress man pages, and rpm packages have another directory for licenses.
 fn check_shared(program: &str, shared: &Path) -> Result<()> {
     for places in [
         vec![format!("bash-completion/completions/{program}")],
@@ -196,8 +196,8 @@ fn check_shared(program: &str, shared: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the package does not install `content` as the program, with its other files, or does not remove all files. Runs
-/// the program if this machine can.
+/// Fails if the package does not install `content` as the program together with its other files, or does not remove all
+/// files. Runs the program if this machine can.
 fn test_package<P: Package>(
     program: &str,
     content: &[u8],
@@ -231,7 +231,7 @@ fn test_package<P: Package>(
     Ok(())
 }
 
-/// The files below a directory, without those of `except`.
+/// The files below a directory, except those in `except`.
 fn files(directory: &Path, except: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -248,7 +248,7 @@ fn files(directory: &Path, except: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Unpacks the image of a platform, after skopeo has compared its checksums.
+/// Unpacks the image of a platform. skopeo compares its checksums first.
 fn unpack_image(image: &Path, platform: Platform) -> Result<tempfile::TempDir> {
     #[derive(Deserialize)]
     struct Manifest {
@@ -313,7 +313,7 @@ fn passed(file: &Path) {
 mod tests {
     use super::*;
 
-    /// A package of these files, which leaves one of them when it is removed.
+    /// A package with these files, which leaves one of them when it is removed.
     struct Fake {
         files: &'static [&'static str],
         left: Option<&'static str>,

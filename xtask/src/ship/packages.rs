@@ -1,4 +1,4 @@
-//! deb and rpm packages, by nfpm: one description in `packaging/` for both formats, and no tools of a distribution.
+//! deb and rpm packages. nfpm makes both from one description in `packaging/`, without tools of a distribution.
 
 use std::fs;
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ impl Packager {
     }
 }
 
-/// Writes the man pages as distributions have them, and returns their directory.
+/// Writes the man pages compressed, as in distributions, and returns their directory.
 fn compressed_man_pages(package: &Package) -> Result<PathBuf> {
     let directory = target_dir().join("man-pages").join(package.program);
     if directory.exists() {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::dist::{LEASE_ELECT, PLUGIN};
 
-    /// Every file that an archive has is also in the package; nfpm fails if one is missing in the tree.
+    /// The package has every file of an archive. nfpm itself fails if a file is missing in the source tree.
     #[test]
     fn packages_have_the_texts_of_the_archives() {
         for package in [PLUGIN, LEASE_ELECT] {

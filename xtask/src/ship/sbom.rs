@@ -1,4 +1,4 @@
-//! Software bills of materials in CycloneDX's format, by cargo-cyclonedx.
+//! Software bills of materials (SBOM) in the CycloneDX format, by cargo-cyclonedx.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ use crate::output::print;
 
 const TOOL_VERSION: &str = "0.5.9";
 
-/// The tool puts this file beside the manifest of each package.
+/// The file that the tool writes to the directory of each package's manifest.
 const WRITTEN: &str = "sbom.cdx.json";
 
 /// Writes a bill of materials for each program, with its dependencies on all platforms.
@@ -48,7 +48,7 @@ pub(super) fn write(programs: &[&str], time: DateTime<Utc>, files: &mut Files) -
     written
 }
 
-/// Replaces the directory of this checkout, so that the same commit gives the same file everywhere.
+/// Replaces the directory of this checkout. The same commit must give the same file everywhere.
 fn without_paths(sbom: &str, root: &Path) -> String {
     sbom.replace(&format!("file://{}", root.display()), "file://.")
 }
@@ -58,7 +58,7 @@ fn install() -> Result<PathBuf> {
     let name = format!("cargo-cyclonedx-{TOOL_VERSION}");
     let directory = target_dir().join("tools").join(&name);
     let tool = directory.join("bin/cargo-cyclonedx");
-    // An installation that was interrupted leaves the directory.
+    // The directory may exist after an interrupted installation, so the program is checked.
     if !succeeds(Command::new(tool).args(["cyclonedx", "--version"])) {
         print(format_args!("installing {name}"));
         run(

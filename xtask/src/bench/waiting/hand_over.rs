@@ -17,7 +17,7 @@ use crate::bench::quantiles::{Quantiles, millis};
 use crate::bench::raw_patches::NAMESPACE;
 use crate::output::result;
 
-/// How long after the first report of an obstacle the waiter's watch is open.
+/// The time after its first report in which the waiter opens its watch.
 const SETTLED: Duration = Duration::from_millis(30);
 
 pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result<()> {
@@ -55,7 +55,7 @@ pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result
     Ok(())
 }
 
-/// How long the API server needs for a hand-over, on open connections: a write, its watch event, and the write that follows.
+/// The time that the API server needs for a hand-over on open connections: a write, its watch event, and another write.
 async fn bare_hand_overs(server: &Server, node: &str, count: usize) -> Result<Vec<Duration>> {
     let (holder, waiter) = (server.client()?, server.client()?);
     let leases = Api::<Lease>::namespaced(waiter.clone(), NAMESPACE);
@@ -78,7 +78,7 @@ async fn bare_hand_overs(server: &Server, node: &str, count: usize) -> Result<Ve
     Ok(times)
 }
 
-/// The same time for client-go's leader election.
+/// The same time for leader election in client-go.
 const CLIENT_GO: Duration = Duration::from_millis(1900);
 
 type Acquired = JoinHandle<Result<(HeldLease, Instant), maintenance_lease::Error>>;

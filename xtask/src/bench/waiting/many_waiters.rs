@@ -25,7 +25,8 @@ pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result
         turns.push(tokio::spawn(async move {
             let change = waiter
                 .acquire_when_free(&node, &options, |_| {
-                    // It counts only the first report; the waiter continues.
+                    // The receiver needs only the first report of each waiter, but the waiter sends
+                    // more.
                     let _ = told.send(number);
                 })
                 .await?;
@@ -37,7 +38,7 @@ pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result
     for _ in 0..count {
         waiting.recv().await;
     }
-    // Until all watches are open.
+    // Waits until all watches are open.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let before = server.counter()();
     let begun = Instant::now();
@@ -49,7 +50,7 @@ pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result
     let whole = begun.elapsed();
     sent.sort_unstable();
     let mut each: Vec<u64> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    // All clients try at the first.
+    // For the first hand-over, all clients try at the same time.
     each.remove(0);
     each.sort_unstable();
     let hand_overs = count as f64;

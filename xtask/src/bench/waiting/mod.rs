@@ -1,5 +1,5 @@
-//! Holders and waiters of the library, in a process of their own: a release build, and separate from the
-//! program that runs the benchmark.
+//! Holders and waiters of the library, in a separate process: it is a release build, and does not affect the program
+//! that runs the benchmark.
 
 mod hand_over;
 mod many_waiters;
@@ -24,7 +24,7 @@ const CRASHES: usize = 10;
 /// How many clients wait for one lock.
 const WAITERS: usize = 200;
 
-/// Measures all of it, in processes of their own.
+/// Measures all scenarios, each in a separate process.
 pub(super) fn measure(plane: &ControlPlane) -> Result<()> {
     let nodes: Vec<NodeSpec> = (0..CRASHES)
         .map(|number| NodeSpec::ready(&format!("crash-{number}")))
@@ -36,7 +36,7 @@ pub(super) fn measure(plane: &ControlPlane) -> Result<()> {
     run_scenario(plane, "many-waiters")
 }
 
-/// Measures how long it takes to hand a lock over.
+/// Measures the time of a hand-over.
 pub(super) fn measure_hand_over(plane: &ControlPlane) -> Result<()> {
     plane.create_nodes(&[NodeSpec::ready("hand-over")])?;
     run_scenario(plane, "hand-over")
@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     kubeconfig: PathBuf,
 }
 
-/// What the clients do. The nodes exist already.
+/// The scenarios for the clients. The nodes already exist.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Scenario {
     /// Pass one lock back and forth between two holders

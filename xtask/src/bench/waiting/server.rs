@@ -17,7 +17,7 @@ use tower::{BoxError, ServiceBuilder};
 /// The API server.
 pub(super) struct Server {
     config: Config,
-    /// The requests that its clients have sent.
+    /// The number of requests that its clients have sent.
     sent: Arc<AtomicU64>,
 }
 
@@ -55,12 +55,12 @@ impl Server {
         Ok(Client::new(service, self.config.default_namespace.clone()))
     }
 
-    /// A holder with its own connections, as every process has.
+    /// A holder with its own connections, like a separate process.
     pub(super) fn holder(&self, identity: &str) -> Result<Maintenance> {
         Ok(Maintenance::new(self.client()?, identity)?)
     }
 
-    /// Counts the requests that all clients have sent so far.
+    /// Returns a function that counts the requests of all clients so far.
     pub(super) fn counter(&self) -> impl Fn() -> u64 + Send + 'static {
         let sent = Arc::clone(&self.sent);
         move || sent.load(Ordering::Relaxed)

@@ -14,7 +14,7 @@ use crate::output::result;
 /// The duration of each lease.
 const LENGTH: Duration = Duration::from_secs(2);
 
-/// The delay between two holders, to make each takeover separate.
+/// The delay between two holders, which makes each takeover separate.
 const APART: Duration = Duration::from_millis(100);
 
 pub(super) async fn measure(server: &Server, prefix: &str, count: usize) -> Result<()> {
