@@ -553,7 +553,7 @@ fn of_a_lock_that_expired_goes_even_if_the_next_holder_is_killed() {
             assert_eq!(holder_of(cluster, &node).as_deref(), Some("alice@bastion"));
             assert_eq!(keys(cluster, &node), (true, true));
         };
-        // The next command is of the same holder whose command was killed.
+        // The next command runs as the holder whose command was killed.
         for next in [
             &["release", &node][..],
             &["acquire", &node, "--reentry"],
@@ -564,7 +564,7 @@ fn of_a_lock_that_expired_goes_even_if_the_next_holder_is_killed() {
             assert_eq!(keys(cluster, &node), (false, false), "{next:?}");
             cluster.maint(["release", &node]).succeeds();
         }
-        // The next command is of somebody else, after that lock has expired too.
+        // The next command runs as somebody else, after that lock has expired too.
         for next in [&["acquire", "--take-expired"][..], &["hold", "-m", "disk"]] {
             leaves_keys();
             expire(cluster, &node);
