@@ -234,13 +234,13 @@ mod tests {
     }
 
     #[test]
-    fn being_cut_off_allows_no_company() {
+    fn being_cut_off_allows_no_overlap() {
         let runs = [lost("a", 100, 400), run("b", 350, 500)];
         assert_eq!(found(&runs, &[cut_off("a", 150)]), ["a and b ran at once"]);
     }
 
     #[test]
-    fn a_broken_lock_allows_its_holder_company_until_its_own_deadline() {
+    fn a_broken_lock_allows_overlap_until_its_deadline() {
         let runs = [lost("a", 100, 960), run("b", 150, 500)];
         assert!(found(&runs, &[broken("a", 140, 160)]).is_empty());
         let outlived = ["a was alive at 9.61, and only allowed until 9.60"];
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_lock_allows_company_to_nobody_else() {
+    fn a_broken_lock_allows_overlap_only_for_its_holder() {
         let of_another = [lost("a", 100, 400), run("b", 150, 500), run("c", 600, 700)];
         assert_eq!(
             found(&of_another, &[broken("c", 140, 160)]),

@@ -141,7 +141,7 @@ fn a_command_in_a_hint_has_the_flags_of_this_run() {
 }
 
 #[test]
-fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
+fn reentry_works_under_an_own_hold_but_not_under_anothers() {
     on_one("acquire-hold", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
@@ -198,7 +198,7 @@ fn unfinished_work_is_reported_unless_only_free_nodes_are_wanted() {
 }
 
 #[test]
-fn a_dry_run_says_what_would_be_and_has_no_lock_id() {
+fn a_dry_run_shows_the_result_without_a_lock_id() {
     on_one("acquire-would", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|node| cluster.node(node));
         for node in &nodes {
@@ -365,7 +365,7 @@ fn missing_nodes_are_reported_by_their_selection() {
 }
 
 #[test]
-fn of_several_nodes_all_are_taken_or_none() {
+fn several_nodes_are_acquired_all_or_none() {
     on_both("acquire-all", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|node| cluster.node(node));
         for node in &nodes {
@@ -432,7 +432,7 @@ fn of_several_nodes_all_are_taken_or_none() {
 }
 
 #[test]
-fn all_or_none_holds_for_who_may_not_list() {
+fn all_or_none_holds_without_the_right_to_list() {
     on_real("acquire-unlisted", |cluster| {
         let plane = cluster.plane();
         let [free, held] = ["worker-1", "worker-2"].map(|node| cluster.node(node));
@@ -484,7 +484,7 @@ fn all_or_none_holds_for_who_may_not_list() {
 }
 
 #[test]
-fn a_node_that_is_not_there_is_named_with_what_may_have_been_meant() {
+fn an_unknown_node_is_named_with_a_similar_name() {
     on_one("acquire-typo", |cluster| {
         cluster.node("worker-1");
         let typed = cluster.name("wroker-1");
@@ -611,7 +611,7 @@ fn many_nodes_take_two_lists_and_few_take_one_and_their_nodes() {
 }
 
 #[test]
-fn of_two_callers_who_overlap_one_gets_all_and_the_other_keeps_nothing() {
+fn of_two_overlapping_callers_one_gets_all_nodes_and_the_other_none() {
     on_real("acquire-overlap", |cluster| {
         let nodes = ["a", "b", "c", "d", "e"].map(|node| cluster.node(node));
         for node in &nodes {
@@ -662,7 +662,7 @@ fn expired_lease() -> serde_json::Value {
 }
 
 #[test]
-fn a_next_command_is_for_all_that_was_asked_for() {
+fn the_hint_to_wait_keeps_the_nodes_and_options() {
     on_one("acquire-next", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         let bob = cluster.maint(["acquire", &nodes[1]]).holder("bob@laptop");
@@ -720,7 +720,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
 
 /// The hint to wait leaves out a node that the caller has locked, because the wait would never end.
 #[test]
-fn beside_an_own_lock_the_next_command_is_for_the_others() {
+fn the_hint_to_wait_leaves_out_own_locks() {
     on_one("acquire-own-other", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
         let [own, other, free] = &nodes;

@@ -100,7 +100,7 @@ fn a_free_node_is_acquired_at_once() {
 }
 
 #[test]
-fn a_time_out_says_who_has_it() {
+fn a_timeout_names_the_holder() {
     on_one("wait-timeout", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         let run = cluster.maint(["acquire", &node, "--wait", "--timeout=4s"]);
@@ -126,7 +126,7 @@ fn a_time_out_says_who_has_it() {
 }
 
 #[test]
-fn a_renewal_is_nothing_new() {
+fn a_renewal_prints_no_new_line() {
     on_one("wait-renewal", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         let run = cluster
@@ -141,7 +141,7 @@ fn a_renewal_is_nothing_new() {
 }
 
 #[test]
-fn another_holder_is_something_new() {
+fn a_new_holder_prints_a_new_line() {
     on_one("wait-another", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         let mut run = cluster
@@ -219,7 +219,7 @@ fn your_own_hold_is_waited_for_too() {
 }
 
 #[test]
-fn quiet_says_nothing_of_it() {
+fn quiet_prints_nothing_about_the_wait() {
     on_one("wait-quiet", |cluster| {
         let node = about_to_expire(cluster, "worker-1");
         let run = cluster.maint(["acquire", &node, "--wait", "-q"]);
@@ -272,7 +272,7 @@ fn a_dry_run_waits_for_nobody() {
 }
 
 #[test]
-fn a_node_that_goes_ends_the_wait() {
+fn a_deleted_node_ends_the_wait() {
     on_both("wait-gone", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         let run = cluster

@@ -199,7 +199,7 @@ fn an_empty_holder_variable_counts_as_absent() {
 }
 
 #[test]
-fn of_a_flag_that_is_given_twice_the_last_one_counts() {
+fn the_last_value_of_a_repeated_flag_counts() {
     in_memory("odd-twice", |cluster| {
         let node = cluster.node("worker-1");
         let line = [

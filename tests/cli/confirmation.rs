@@ -51,7 +51,7 @@ fn held_by_bob(cluster: &Cluster) -> String {
 }
 
 #[test]
-fn yes_breaks_the_lease() {
+fn yes_releases_the_lock() {
     on_real("confirm-yes", |cluster| {
         let node = held_by_bob(cluster);
         let terminal = at_prompt(cluster, &["release", &node, "--force"]);
@@ -202,7 +202,7 @@ fn a_question_wider_than_the_terminal_is_shown_once() {
 }
 
 #[test]
-fn a_lease_that_changed_hands_before_the_answer_is_not_broken() {
+fn a_lock_that_got_a_new_holder_before_the_answer_is_not_released() {
     on_real("confirm-changed", |cluster| {
         let node = held_by_bob(cluster);
         for arguments in [
@@ -238,7 +238,7 @@ fn a_lease_that_changed_hands_before_the_answer_is_not_broken() {
 }
 
 #[test]
-fn the_next_lease_of_the_same_holder_is_another() {
+fn a_later_lock_of_the_same_holder_is_not_released() {
     on_real("confirm-again", |cluster| {
         let node = held_by_bob(cluster);
         let bob = |verb: &str| {
@@ -255,7 +255,7 @@ fn the_next_lease_of_the_same_holder_is_another() {
 }
 
 #[test]
-fn a_lease_that_was_renewed_before_the_answer_is_the_one_that_was_shown() {
+fn a_lock_that_was_renewed_before_the_answer_is_released() {
     on_real("confirm-renewed", |cluster| {
         let node = held_by_bob(cluster);
         let terminal = at_prompt(cluster, &["release", &node, "--force"]);
@@ -270,7 +270,7 @@ fn a_lease_that_was_renewed_before_the_answer_is_the_one_that_was_shown() {
 }
 
 #[test]
-fn a_hold_that_changed_hands_before_the_answer_is_not_ended() {
+fn a_hold_that_got_a_new_holder_before_the_answer_is_not_ended() {
     on_real("confirm-unhold", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));

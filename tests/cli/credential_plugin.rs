@@ -54,7 +54,7 @@ fn at_the_first_connection_is_named_once_and_ended_by_any_signal() {
 }
 
 #[test]
-fn keeps_no_verb_from_its_end() {
+fn does_not_delay_an_interrupted_command() {
     in_memory("login-verbs", |cluster| {
         let node = cluster.node("worker-1");
         let ends = |line: &str, answers| {

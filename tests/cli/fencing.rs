@@ -149,7 +149,7 @@ fn inside_with_the_hint_keeps_the_hook() {
 
 /// The Node changes between the last read and the write, so the write is refused.
 #[test]
-fn a_node_that_reports_while_its_record_is_under_way_is_not_fenced() {
+fn a_node_that_reports_while_its_record_is_written_is_not_fenced() {
     on_real("fence-reports", |cluster| {
         let node = unreachable(cluster);
         let proxy = cluster.proxy(keeps);
@@ -193,7 +193,7 @@ fn a_node_that_comes_back_while_it_is_put_on_hold_is_not_fenced() {
 /// The command is killed after it wrote the hold and before it wrote the record. The next run recognizes its own hold
 /// and continues.
 #[test]
-fn after_a_crash_behind_the_hold_it_goes_on() {
+fn after_a_crash_between_hold_and_record_it_continues() {
     on_real("fence-killed", |cluster| {
         let node = unreachable(cluster);
         let proxy = cluster.proxy(keeps);
@@ -422,7 +422,7 @@ fn without_the_right_to_see_attached_volumes_it_waits_for_the_pods() {
 
 /// The hint names the node, because `--all-unreachable` would fence nodes that are not fenced yet.
 #[test]
-fn to_wait_for_one_of_all_unreachable_nodes_the_hint_names_it() {
+fn the_hint_after_all_unreachable_names_the_node_to_wait_for() {
     in_memory("fence-all-waits", |cluster| {
         let node = unreachable(cluster);
         cluster.create(

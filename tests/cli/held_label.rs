@@ -57,7 +57,7 @@ fn a_hold_killed_before_its_label_writes_it_when_run_again() {
 }
 
 #[test]
-fn an_unhold_killed_behind_the_label_ends_the_hold_when_run_again() {
+fn an_unhold_killed_after_the_label_ends_the_hold_when_run_again() {
     on_one("label-unhold-killed", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
@@ -101,7 +101,7 @@ fn a_label_that_arrives_after_the_unhold_is_refused_on_a_node_of_earlier_holds()
 /// The killed unhold has marked the first hold as ending on the Node, so the label of that hold can't be written any
 /// more.
 #[test]
-fn a_hold_behind_a_killed_unhold_is_labeled_again() {
+fn a_hold_after_a_killed_unhold_is_labeled_again() {
     on_one("label-hold-again", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
@@ -692,7 +692,7 @@ fn what_a_lock_set_goes_when_its_lease_is_deleted() {
 }
 
 #[test]
-fn of_a_lock_that_is_entered_moves_with_its_end() {
+fn of_an_existing_lock_is_updated_by_with_reentry() {
     on_both("label-reentry", |cluster| {
         let node = cluster.node("worker-1");
         let flag = cluster.directory().join(format!("{node}-done"));

@@ -57,7 +57,7 @@ fn ones_own_lease_becomes_a_hold() {
 }
 
 #[test]
-fn of_several_nodes_each_is_held_on_its_own() {
+fn each_of_several_nodes_is_put_on_hold_separately() {
     on_one("hold-some", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3", "worker-4"];
         let nodes = nodes.map(|node| cluster.node(node));
@@ -259,7 +259,7 @@ fn the_earlier_name_of_the_expected_end_still_works() {
 }
 
 #[test]
-fn more_than_ten_by_selector_take_a_confirmation() {
+fn more_than_ten_nodes_by_selector_need_a_confirmation() {
     on_one("hold-many", |cluster| {
         let rack = cluster.name("rack");
         let selector = format!("rack={rack}");

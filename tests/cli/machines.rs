@@ -310,7 +310,7 @@ fn a_hold_without_them_says_so_and_strict_refuses_it() {
 }
 
 #[test]
-fn without_a_management_context_strict_refuses_who_sets_opt_outs() {
+fn without_a_management_context_strict_refuses_opt_outs() {
     on_one("machine-strict", |cluster| {
         let (kubeconfig, node, machine) = managed(cluster);
         for (verb, extra) in [
@@ -347,7 +347,7 @@ fn without_a_management_context_strict_refuses_who_sets_opt_outs() {
 }
 
 #[test]
-fn what_is_done_to_the_machine_is_said_and_strict_refuses_it() {
+fn a_planned_replacement_of_the_machine_is_reported_and_refused_by_strict() {
     on_one("machine-marked", |cluster| {
         let (kubeconfig, node, machine) = managed(cluster);
         let condition = |kind: &str| json!({"type": kind, "status": "False"});

@@ -8,7 +8,7 @@ use crate::support::{
 };
 
 #[test]
-fn it_is_made_for_cleanup_traps() {
+fn it_can_be_used_in_cleanup_traps() {
     on_one("release-trap", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
@@ -71,7 +71,7 @@ fn a_node_that_is_gone_has_to_be_expected() {
 }
 
 #[test]
-fn the_words_of_a_release_are_not_those_of_who_takes_it_next() {
+fn the_note_of_a_release_is_not_shown_with_the_next_lock() {
     on_one("release-words", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node, "-m", "disk"]).succeeds();
@@ -118,7 +118,7 @@ fn a_released_node_has_no_lock_id() {
 }
 
 #[test]
-fn all_that_one_holds_is_not_meant_by_a_lock_id() {
+fn mine_is_refused_if_a_lock_id_is_inherited() {
     let cluster = Cluster::nowhere();
     let id = "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9";
     let run = cluster
@@ -179,7 +179,7 @@ fn an_own_hold_is_ended() {
 }
 
 #[test]
-fn the_lock_id_of_an_own_hold_ends_that_very_hold_or_nothing() {
+fn the_lock_id_of_an_own_hold_ends_only_that_hold() {
     on_one("release-hold-lock-id", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
@@ -209,7 +209,7 @@ fn the_lock_id_of_an_own_hold_ends_that_very_hold_or_nothing() {
 
 /// --mine does not include holds, because they are meant to stay.
 #[test]
-fn all_of_ones_locks_are_released_without_ones_holds() {
+fn mine_releases_locks_but_no_holds() {
     on_one("release-mine-hold", |cluster| {
         let [locked, held] = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         for node in [&locked, &held] {
@@ -415,7 +415,7 @@ fn a_lock_id_is_no_credential() {
 }
 
 #[test]
-fn breaking_anothers_lease_takes_a_confirmation() {
+fn releasing_anothers_lock_needs_a_confirmation() {
     on_one("release-force", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
@@ -459,7 +459,7 @@ fn breaking_anothers_lease_takes_a_confirmation() {
 }
 
 #[test]
-fn nodes_from_standard_input_are_never_asked_about() {
+fn nodes_from_standard_input_cannot_be_confirmed_by_a_prompt() {
     on_one("release-stdin", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
@@ -484,7 +484,7 @@ fn nodes_from_standard_input_are_never_asked_about() {
 }
 
 #[test]
-fn all_nodes_take_a_confirmation() {
+fn all_nodes_need_a_confirmation() {
     in_memory("release-every", |cluster| {
         let node = cluster.node("worker-1");
         let me = cluster.name("me");
@@ -588,7 +588,7 @@ fn all_locks_are_taken_over_after_one_question() {
 }
 
 #[test]
-fn none_of_ones_own_is_no_error() {
+fn mine_without_any_lock_is_no_error() {
     on_one("release-none", |cluster| {
         // The holder is unique to this test, because other tests share the server.
         let me = cluster.name("me");
@@ -635,7 +635,7 @@ fn it_takes_two_requests() {
 }
 
 #[test]
-fn nobody_is_asked_to_break_what_is_refused_anyway() {
+fn a_refusal_comes_before_any_prompt() {
     on_one("release-deleting", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));

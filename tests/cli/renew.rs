@@ -336,7 +336,7 @@ fn locks_of_others_are_refused() {
 }
 
 #[test]
-fn a_lease_that_was_deleted_is_said_to_be_gone() {
+fn a_deleted_lease_is_reported() {
     on_both("renew-deleted", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
@@ -349,7 +349,7 @@ fn a_lease_that_was_deleted_is_said_to_be_gone() {
 }
 
 #[test]
-fn ones_own_lease_that_ran_out_is_renewed_with_a_warning() {
+fn an_own_expired_lock_is_renewed_with_a_warning() {
     on_one("renew-late", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(
@@ -373,7 +373,7 @@ fn ones_own_lease_that_ran_out_is_renewed_with_a_warning() {
 }
 
 #[test]
-fn a_lock_id_demands_that_very_acquisition() {
+fn a_lock_id_renews_only_its_acquisition() {
     on_one("renew-token", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
@@ -405,7 +405,7 @@ fn a_lock_id_demands_that_very_acquisition() {
 }
 
 #[test]
-fn mine_are_those_that_the_caller_holds_as_a_lease() {
+fn mine_are_the_locks_of_the_caller_without_holds() {
     on_one("renew-mine", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3", "worker-4"].map(|node| cluster.node(node));
         for node in &nodes {

@@ -669,7 +669,7 @@ fn no_match_is_no_error() {
 }
 
 #[test]
-fn a_word_for_who_looks_next_is_shown() {
+fn the_note_of_the_last_holder_is_shown() {
     on_one("status-last-reason", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node, "-m", "disk"]).succeeds();
@@ -719,7 +719,7 @@ fn mine_are_locks_and_holds_of_the_caller_and_of_their_commands() {
 }
 
 #[test]
-fn a_lease_outlives_its_node_in_sight() {
+fn a_lease_without_its_node_is_shown() {
     on_one("status-gone", |cluster| {
         let gone = cluster.name("gone");
         let there = cluster.node("there");

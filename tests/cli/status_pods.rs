@@ -295,7 +295,7 @@ fn pods_of_a_node_that_is_gone_are_found() {
 }
 
 #[test]
-fn that_all_is_well_is_said() {
+fn a_line_says_that_all_nodes_are_healthy() {
     in_memory("all-well", |cluster| {
         cluster.node("worker-1");
         assert_snapshot!(cluster.maint(["status", "--pods"]).run(), @"

@@ -44,7 +44,7 @@ fn a_node_that_does_not_exist_is_not_free() {
 }
 
 #[test]
-fn anothers_hold_takes_a_confirmation() {
+fn anothers_hold_needs_a_confirmation() {
     on_one("unhold-other", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
@@ -78,7 +78,7 @@ fn anothers_hold_takes_a_confirmation() {
 }
 
 #[test]
-fn a_hold_made_by_hand_counts_fully() {
+fn a_hold_made_by_hand_is_ended_like_any_other() {
     on_both("unhold-by-hand", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({"holderIdentity": "kubeadm-ops"}));
@@ -118,7 +118,7 @@ fn an_event_needs_a_node() {
 }
 
 #[test]
-fn a_lease_is_no_hold() {
+fn a_lock_cannot_be_unheld() {
     on_one("unhold-lease", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));

@@ -14,7 +14,7 @@ fn acquire(cluster: &Cluster, node: &str) -> String {
 }
 
 #[test]
-fn the_acquisition_that_stands_holds() {
+fn a_current_acquisition_is_verified() {
     on_both("verify-holds", |cluster| {
         let node = cluster.node("worker-1");
         let id = acquire(cluster, &node);
@@ -38,7 +38,7 @@ fn the_acquisition_that_stands_holds() {
 }
 
 #[test]
-fn one_that_is_over_does_not() {
+fn an_ended_acquisition_is_lost() {
     on_one("verify-over", |cluster| {
         let node = cluster.node("worker-1");
         let id = acquire(cluster, &node);
@@ -87,7 +87,7 @@ fn a_lock_id_is_of_one_node() {
 }
 
 #[test]
-fn one_that_ran_out_does_not_though_nobody_may_take_it_yet() {
+fn an_expired_acquisition_is_lost_before_others_may_acquire() {
     on_one("verify-expired", |cluster| {
         let node = cluster.node("worker-1");
         let id = acquire(cluster, &node);
@@ -106,7 +106,7 @@ fn one_that_ran_out_does_not_though_nobody_may_take_it_yet() {
 }
 
 #[test]
-fn one_whose_lease_is_being_deleted_does_not() {
+fn an_acquisition_is_lost_while_its_lease_is_being_deleted() {
     on_both("verify-deleting", |cluster| {
         let node = cluster.node("worker-1");
         let id = acquire(cluster, &node);
@@ -126,7 +126,7 @@ fn one_whose_lease_is_being_deleted_does_not() {
 }
 
 #[test]
-fn under_with_nothing_has_to_be_said() {
+fn under_with_no_arguments_are_needed() {
     on_one("verify-with", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         for nodes in [&nodes[..1], &nodes[..]] {

@@ -77,7 +77,7 @@ fn expired_locks_become_free_by_time_alone() {
 }
 
 #[test]
-fn a_time_out_says_how_it_stands() {
+fn a_timeout_shows_the_state() {
     on_one("for-timeout", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         assert_snapshot!(cluster.maint(["wait", &node, "--timeout=4s"]).run(), @r#"
@@ -269,7 +269,7 @@ fn a_lease_that_is_being_deleted_is_not_free() {
 }
 
 #[test]
-fn a_lease_and_a_hold_are_waited_for_apart() {
+fn locked_and_on_hold_are_waited_for_separately() {
     on_one("for-held", |cluster| {
         let node = free(cluster, "worker-1");
         let mut held = cluster.maint(["wait", &node, "--for=locked"]).start();
@@ -423,7 +423,7 @@ fn a_name_that_no_node_has_is_an_error() {
 }
 
 #[test]
-fn a_node_that_goes_ends_it() {
+fn a_deleted_node_ends_it() {
     on_both("for-gone", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         let run = cluster

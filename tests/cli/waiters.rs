@@ -124,7 +124,7 @@ fn a_waiter_who_was_killed_is_not_shown_for_long() {
 
 /// Only `describe` of one locked node reads these Events.
 #[test]
-fn nobody_else_pays_for_the_waiters() {
+fn only_describe_of_one_node_reads_the_waiters() {
     on_both("waiters-cost", |cluster| {
         let [one, two] = ["one", "two"].map(|short| held_by_bob(cluster, short));
         let free = cluster.node("free");
@@ -142,7 +142,7 @@ fn nobody_else_pays_for_the_waiters() {
 }
 
 #[test]
-fn a_command_is_told_who_begins_to_wait() {
+fn with_reports_a_new_waiter() {
     on_one("waiters-with", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         for node in &nodes {

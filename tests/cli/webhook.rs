@@ -297,7 +297,7 @@ fn a_takeover_names_both_holders() {
 }
 
 #[test]
-fn a_message_is_sent_again_until_it_is_taken() {
+fn a_message_is_retried_until_it_is_accepted() {
     in_memory("notice-retry", |cluster| {
         let node = cluster.node("worker-1");
         let hold = ["hold", &node, "-m", "disk"];
@@ -404,7 +404,7 @@ fn secure(authority: &Authority) -> Server {
 }
 
 #[test]
-fn the_systems_authorities_vouch_for_it() {
+fn system_authorities_are_trusted() {
     in_memory("notice-tls", |cluster| {
         let node = cluster.node("worker-1");
         let authority = Authority::new("test").expect("an authority");
@@ -486,7 +486,7 @@ fn doctor_reports_overdue_holds() {
 }
 
 #[test]
-fn an_address_that_is_none_is_said() {
+fn an_invalid_address_is_reported() {
     in_memory("webhook-unusable", |cluster| {
         let node = cluster.node("worker-1");
         let hold = cluster.maint(["hold", &node, "-m", "disk"]);

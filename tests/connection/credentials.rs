@@ -19,7 +19,7 @@ fn service_account_token(name: &str) -> String {
 
 /// A client certificate from the kubeconfig, and one from flags that replaces it.
 #[test]
-fn client_certificate_says_who_one_is() {
+fn client_certificate_identifies_the_user() {
     let ann = Kubeconfig::real("ann");
     let ben = Kubeconfig::real("ben");
     Maint::version()
@@ -82,7 +82,7 @@ fn incomplete_client_certificate_is_named() {
 
 /// A token from the kubeconfig, from a file, and from a flag.
 #[test]
-fn token_says_who_one_is() {
+fn token_identifies_the_user() {
     let token = service_account_token("teller");
     let teller = "system:serviceaccount:default:teller";
     let inline = Kubeconfig::new(&real_cluster(""), &format!("{{token: {token}}}"));

@@ -136,7 +136,7 @@ fn no_proxy_is_about_the_server() {
 
 /// A proxy that refuses, one that can't be reached, and one of an unknown kind.
 #[test]
-fn unwilling_proxies_are_named() {
+fn failing_proxies_are_named() {
     let proxy = Proxy::refusing();
     let config = far_away();
     let run = |url: String| {

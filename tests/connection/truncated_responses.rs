@@ -34,7 +34,7 @@ fn a_list_ends_with_its_last_bracket() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_decompressed_is_told_in_our_words() {
+fn an_answer_that_cannot_be_decompressed_has_our_own_message() {
     let head = HEAD.replace("\r\n\r\n", "\r\ncontent-encoding: gzip\r\n\r\n");
     let server = Server::hanging_up(format!("{head}{BEGUN}]}}"));
     let address = server.address.to_string();

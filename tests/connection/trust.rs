@@ -97,7 +97,7 @@ fn system_authorities_count_if_none_is_given() {
 
 /// If a certificate is valid only from tomorrow, the local clock is probably wrong.
 #[test]
-fn certificate_of_tomorrow_hints_at_the_clock() {
+fn certificate_that_is_not_valid_yet_hints_at_the_clock() {
     let tomorrow = SystemTime::now() + DAY;
     let case =
         Case::new(|authority| authority.server_valid(&["127.0.0.1"], tomorrow..tomorrow + DAY));

@@ -62,7 +62,7 @@ fn the_only_value_is_all() {
 }
 
 #[test]
-fn a_body_of_delete_options_makes_the_query_count_for_nothing() {
+fn a_body_of_delete_options_replaces_the_query() {
     agree(async |api| {
         let leases = api.namespace("dry-run-delete").await;
         api.post(&leases, json!({"metadata": {"name": "n"}}))

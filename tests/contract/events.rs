@@ -44,7 +44,7 @@ fn an_event_about_a_node_goes_into_default() {
 }
 
 #[test]
-fn the_newer_api_version_has_other_names_for_the_same() {
+fn the_newer_api_version_has_other_field_names() {
     agree(async |api| {
         let events = "/apis/events.k8s.io/v1/namespaces/default/events";
         let event = json!({

@@ -164,7 +164,7 @@ fn everybody_with_all_rights_may_do_everything() {
 }
 
 #[test]
-fn volumes_are_kinds_of_which_there_may_be_none() {
+fn lists_of_volumes_may_be_empty() {
     agree(async |api| {
         for path in [
             "/api/v1/persistentvolumes",

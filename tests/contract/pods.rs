@@ -15,7 +15,7 @@ fn pod(name: &str, node: Option<&str>) -> Value {
 }
 
 #[test]
-fn a_pod_on_a_node_is_given_its_grace() {
+fn a_pod_on_a_node_has_a_grace_period() {
     agree(async |api| {
         api.namespace("pod-grace").await;
         api.post("/api/v1/nodes", json!({"metadata": {"name": "pod-grace"}}))
@@ -42,7 +42,7 @@ fn a_pod_on_a_node_is_given_its_grace() {
 }
 
 #[test]
-fn a_pod_without_a_node_goes_at_once() {
+fn a_pod_without_a_node_is_deleted_at_once() {
     agree(async |api| {
         api.namespace("pod-pending").await;
         let pods = "/api/v1/namespaces/pod-pending/pods";

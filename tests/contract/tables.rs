@@ -114,7 +114,7 @@ fn nodes_have_kubectls_columns() {
 }
 
 #[test]
-fn namespaces_pods_and_events_have_theirs() {
+fn namespaces_pods_and_events_have_kubectls_columns() {
     agree(async |api| {
         api.namespace("table-others").await;
         let none = "includeObject=None";
@@ -142,7 +142,7 @@ fn namespaces_pods_and_events_have_theirs() {
 }
 
 #[test]
-fn metadata_alone_may_be_asked_for() {
+fn metadata_alone_can_be_requested() {
     agree(async |api| {
         let leases = lease(api, "table-metadata").await;
         api.get_as(METADATA, &format!("{leases}/n"))

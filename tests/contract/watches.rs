@@ -51,7 +51,7 @@ async fn change(api: &Api, leases: &str) {
 }
 
 #[test]
-fn changes_come_in_their_order_from_any_version_on() {
+fn changes_come_in_order_from_any_version() {
     agree(async |api| {
         let leases = leases(api, "watch-order").await;
         let since = api.get(&format!("{leases}/b")).await.version();
@@ -74,7 +74,7 @@ fn changes_are_reported_when_they_happen() {
 }
 
 #[test]
-fn a_selector_makes_changes_look_like_coming_and_going() {
+fn with_a_selector_changes_look_like_creations_and_deletions() {
     agree(async |api| {
         let leases = leases(api, "watch-select").await;
         let since = api.get(&format!("{leases}/b")).await.version();
@@ -92,7 +92,7 @@ fn a_selector_makes_changes_look_like_coming_and_going() {
 }
 
 #[test]
-fn without_a_version_a_watch_begins_with_what_is_there() {
+fn without_a_version_a_watch_begins_with_existing_objects() {
     agree(async |api| {
         let leases = leases(api, "watch-initial").await;
         for version in ["", "&resourceVersion=0"] {

@@ -372,7 +372,7 @@ fn a_node_that_comes_back_before_its_turn_is_skipped() {
 }
 
 #[test]
-fn what_is_behind_a_failure_is_not_reached_although_a_node_was_skipped() {
+fn nodes_after_a_failure_are_not_fenced_even_if_one_was_skipped() {
     let (mut stage, _alone) = empty("behind");
     stage.create(&[stage.namespace()]);
     let [a, b, c, d] = &unreachable(&mut stage, ["a", "b", "c", "d"]);

@@ -10,7 +10,7 @@ const LIMIT: u64 = 60_000;
 
 /// The node was unreachable before the question. If it comes back before the answer, it can be unfenced.
 #[test]
-fn a_node_is_looked_at_again_behind_the_answer() {
+fn a_node_is_read_again_after_the_answer() {
     let (stage, node) = Stage::with_unreachable_node("thought");
     stage.fence(&node);
     let unfence = stage.maint(["unfence", &node]).holder("bob@laptop");

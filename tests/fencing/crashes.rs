@@ -151,7 +151,7 @@ fn after_a_crash_between_hook_and_record_the_hook_is_run_again() {
 }
 
 #[test]
-fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
+fn after_a_crash_after_the_record_it_continues_without_a_hook() {
     let (stage, node) = Stage::with_unreachable_node("message-crash");
     stage.create_pod_that_stays(&node);
     let running = stage

@@ -76,7 +76,7 @@ fn a_hold_that_was_ended_is_taken_again() {
 
 /// The output says that somebody else now holds the lock, and that hold is not changed.
 #[test]
-fn a_hold_that_somebody_took_over_is_theirs() {
+fn a_hold_that_was_taken_over_is_left_alone() {
     let (stage, node) = Stage::with_unreachable_node("lost");
     stage.fence(&node);
     takes_over(&stage, &node);

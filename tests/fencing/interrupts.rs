@@ -151,7 +151,7 @@ fn an_interrupted_end_of_the_hold_may_still_take_effect() {
 /// The write was already complete when Ctrl-C was handled. The output still says that it was interrupted, as with other
 /// verbs.
 #[test]
-fn an_unfence_that_is_done_after_an_interrupt_was_interrupted() {
+fn an_unfence_that_succeeds_after_an_interrupt_reports_it() {
     let (stage, node) = Stage::with_unreachable_node("done-late");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");

@@ -136,7 +136,7 @@ fn an_interrupted_record_may_still_take_effect() {
 
 /// The other run uses the same hold.
 #[test]
-fn a_run_whose_announcement_comes_too_late_leaves_its_hold_to_the_other() {
+fn a_run_whose_hook_annotation_is_refused_leaves_the_hold() {
     let (stage, node) = Stage::with_unreachable_node("too-late");
     let proxy = stage.proxy(keeping_first());
     let (run, kept) = proxy.holds_up(stage.maint(["fence", &node, "--", "true"]));
@@ -234,7 +234,7 @@ fn an_interrupted_unfence_may_still_take_effect() {
 
 /// The caller's own lock was ended by another command while the record was being written.
 #[test]
-fn a_node_whose_lock_ends_while_it_is_fenced_is_on_hold_for_it() {
+fn a_node_whose_lock_ends_while_it_is_fenced_is_put_on_hold() {
     let (stage, node) = Stage::with_unreachable_node("ended-lock");
     stage.maint(["hold", &node, "-m", "dark"]).succeeds();
     let proxy = stage.proxy(keeping_first());

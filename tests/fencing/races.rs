@@ -74,7 +74,7 @@ fn a_node_that_is_fenced_anew_meanwhile_stays_fenced() {
 
 /// While the hook of `fence` runs, its hold stays for the same user and for others.
 #[test]
-fn unfencing_does_not_end_the_hold_of_a_fence_at_work() {
+fn unfencing_does_not_end_the_hold_of_a_running_fence() {
     let (stage, node) = Stage::with_unreachable_node("at-work");
     let hook = PatientHook::new(&stage);
     let fence = hook.begins(stage.maint(["fence", &node]));
@@ -126,7 +126,7 @@ fn of_two_runs_of_one_fencer_one_runs_its_hook() {
 /// The first run that continues an interrupted one replaces the hook annotation. The others are
 /// refused.
 #[test]
-fn of_those_who_continue_an_interrupted_run_one_runs_its_hook() {
+fn of_those_that_resume_an_interrupted_run_one_runs_its_hook() {
     let (stage, node) = Stage::with_unreachable_node("resumers");
     let kills = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 600";
     let killed = stage.maint(["fence", &node, "--", "sh", "-c", kills]);

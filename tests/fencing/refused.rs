@@ -15,7 +15,7 @@ fn fence(stage: &Stage, node: &str, more: &[&str]) -> Run {
 
 /// `--powered-off` is refused for a node that sends heartbeats.
 #[test]
-fn a_node_that_gives_signs_of_life_is_not_fenced() {
+fn a_node_with_a_current_heartbeat_is_not_fenced() {
     let (stage, node) = Stage::with_unreachable_node("alive");
     stage.beats(&node);
     let run = fence(&stage, &node, &[]);
@@ -265,7 +265,7 @@ fn fencers_have_the_rights_and_users_see_which_are_missing() {
 
 /// Exactly one of the two proofs must be given, for a node that exists.
 #[test]
-fn how_it_is_known_has_to_be_said() {
+fn exactly_one_proof_is_required() {
     let (stage, node) = Stage::with_unreachable_node("usage");
     assert_snapshot!(stage.maint(["fence", &node]).run(), @r#"
     $ kubectl maint fence worker-1

@@ -7,7 +7,7 @@ use crate::support::{PatientHook, Stage, eventually};
 
 /// A lock that existed before is used for the fencing, and stays.
 #[test]
-fn a_lock_that_was_there_is_left_as_found() {
+fn an_existing_lock_is_left_unchanged() {
     let (stage, node) = Stage::with_unreachable_node("found");
     stage.maint(["acquire", &node]).succeeds();
     assert_snapshot!(stage.maint(["fence", &node, "--powered-off=dark"]).run(), @"
@@ -50,7 +50,7 @@ fn the_lease_of_an_outer_command_ends_with_it() {
 
 /// A hold that was made by hand stays, whatever its reason is.
 #[test]
-fn a_hold_that_was_there_is_left_as_found() {
+fn an_existing_hold_is_left_unchanged() {
     let (stage, node) = Stage::with_unreachable_node("by-hand");
     stage
         .maint(["hold", &node, "-m", "fencing: the rack"])
@@ -173,7 +173,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
 /// A Node that was deleted and created again is not fenced. If it was created from a copy with the record and the
 /// taint, its uid is new, but the machine may be the same. So the boot ID decides.
 #[test]
-fn a_new_node_of_that_name_goes_back() {
+fn a_new_node_with_the_same_name_is_not_fenced() {
     let (stage, node) = Stage::with_unreachable_node("anew");
     for is_copy in [false, true] {
         stage.fence(&node);
@@ -306,7 +306,7 @@ fn the_hold_of_somebody_who_took_over_stays() {
 
 /// A person set this taint without a record on purpose, so a person has to remove it.
 #[test]
-fn a_taint_without_a_record_takes_somebody_who_knows() {
+fn a_taint_without_a_record_needs_an_accepted_risk() {
     let (stage, node) = Stage::with_unreachable_node("bare");
     let taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
     stage.kubectl(&["taint", "node", &node, taint]);

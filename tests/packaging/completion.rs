@@ -321,7 +321,7 @@ fn failures_of_completion_print_nothing() {
 
 /// Requests have no time limit here, so only completion's own limit ends this.
 #[test]
-fn a_server_that_never_answers_is_done_without() {
+fn completion_ends_if_the_server_never_answers() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let server = format!("http://{}", listener.local_addr().expect("its address"));
     let run = completer(&[

@@ -247,7 +247,7 @@ fn a_viewer_sees_that_one_waits(waiting: &str) {
 }
 
 #[test]
-fn an_administrator_needs_nothing_prepared_but_has_to_say_so() {
+fn an_administrator_creates_the_namespace_only_on_request() {
     let plane = ControlPlane::builder()
         .controller_manager(false)
         .start()
@@ -304,7 +304,7 @@ fn nobody_else_may_do_anything() {
 }
 
 #[test]
-fn rights_are_the_fewest() {
+fn every_right_is_needed() {
     let plane = deployed();
     let on_leases = |group, namespace| -> Vec<&str> {
         LEASE_VERBS

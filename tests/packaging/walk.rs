@@ -88,7 +88,7 @@ fn each_function_of_the_walk_calls_the_next() {
 }
 
 #[test]
-fn a_walk_that_is_not_true_is_found() {
+fn a_wrong_walk_is_found() {
     let page = format!("{TITLE}\n\n1. `a.rs`: `main`\n2. `b.rs`: `T::go`\n3. `c.rs`: `no`\n\nend");
     let read = |file: &str| match file {
         "a.rs" => Some("fn main() {\n    t.go();\n}\n".to_owned()),

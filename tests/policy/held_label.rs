@@ -37,7 +37,7 @@ fn holder(plane: &ControlPlane, name: &str) -> Person {
 }
 
 #[test]
-fn says_what_the_hold_says_and_goes_with_it() {
+fn matches_the_hold_and_is_removed_with_it() {
     let Some(plane) = denying() else { return };
     let _logs = plane.keep_logs_on_panic("label-hold");
     let alice = holder(plane, "label-alice");
@@ -239,7 +239,7 @@ fn a_hold_whose_reason_was_edited_ends_with_all_that_it_set() {
 /// This also works for a shared user name, which the policy only allows to take over. The policy admits that once for
 /// each lock id.
 #[test]
-fn a_hold_behind_a_killed_unhold_is_labeled_again() {
+fn a_hold_after_a_killed_unhold_is_labeled_again() {
     let Some(plane) = denying() else { return };
     let _logs = plane.keep_logs_on_panic("label-again");
     for (name, by) in [

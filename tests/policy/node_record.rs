@@ -243,7 +243,7 @@ fn a_new_holder_replaces_the_label() {
 
 /// With an invented lock id, they could otherwise make any change to a held node.
 #[test]
-fn who_may_not_lock_a_node_is_no_new_holder() {
+fn users_who_may_not_lock_a_node_are_no_new_holders() {
     let Some(plane) = denying() else { return };
     let _logs = plane.keep_logs_on_panic("record-unable");
     let alice = keeper(plane, "alice", &[]);
@@ -310,7 +310,7 @@ fn a_shared_name_is_nobodys_own() {
 }
 
 #[test]
-fn a_label_of_before_the_policy_protects_nothing_and_blocks_nobody() {
+fn an_older_label_protects_nothing_and_blocks_nobody() {
     let Some(plane) = denying() else { return };
     let _logs = plane.keep_logs_on_panic("record-old");
     let bob = keeper(plane, "bob", &[]);

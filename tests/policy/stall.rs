@@ -12,7 +12,7 @@ use crate::support::{Audited, HOLDERS, LEASES, Mode, USERS, person, wait_until};
 const STALL: Duration = Duration::from_secs(6);
 
 #[test]
-fn verbs_survive_an_etcd_that_stands_still() {
+fn verbs_survive_an_etcd_that_stalls() {
     let Some(cluster) = Audited::in_turn() else {
         return;
     };

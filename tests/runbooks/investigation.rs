@@ -17,7 +17,7 @@ fn collect(machine: &TestMachine) -> Runbook {
 }
 
 #[test]
-fn the_node_is_ones_own_while_the_shell_runs() {
+fn the_node_is_locked_while_the_shell_runs() {
     let machine = TestMachine::new("shell");
     let typed = "ssh $MAINT_NODE sudo dmesg\nkubectl maint status $MAINT_NODE -o json\nexit 7\n";
     let run = investigate(&machine).stdin(typed).run();
@@ -33,7 +33,7 @@ fn the_node_is_ones_own_while_the_shell_runs() {
 }
 
 #[test]
-fn ctrl_c_ends_what_the_shell_runs_and_neither_shell_nor_lock() {
+fn ctrl_c_ends_only_the_command_of_the_shell() {
     let machine = TestMachine::new("shell-terminal");
     let runbook = investigate(&machine).env("STOP_AT", "ssh sudo dmesg");
     let options = Options::new().timeout_ms(Some(60_000));
@@ -62,7 +62,7 @@ fn ctrl_c_ends_what_the_shell_runs_and_neither_shell_nor_lock() {
 }
 
 #[test]
-fn a_shell_that_is_killed_gives_the_node_back() {
+fn a_shell_that_is_killed_releases_the_node() {
     let machine = TestMachine::new("shell-killed");
     let typed = "ssh $MAINT_NODE sudo dmesg\n";
     let (running, ssh) = investigate(&machine)

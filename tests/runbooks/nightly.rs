@@ -64,7 +64,7 @@ fn there_is_no_snapshot_during_an_update_even_if_its_script_was_killed() {
 }
 
 #[test]
-fn a_code_of_the_nodes_own_is_a_failure_and_no_other_holder() {
+fn an_exit_code_of_the_node_is_a_failure_and_no_conflict() {
     for code in [3, 4] {
         let machine = TestMachine::new(&format!("night-code-{code}"));
         for runbook in ["nightly-snapshot.sh", "nightly-update.sh"] {

@@ -52,7 +52,7 @@ fn the_lock_is_kept_over_the_reboot() {
 }
 
 #[test]
-fn killed_before_the_reboot_it_begins_anew_under_the_same_lock() {
+fn killed_before_the_reboot_it_starts_again_under_the_same_lock() {
     let machine = TestMachine::new("own-drain");
     let (running, drain) = own_update(&machine).stops_at("kubectl drain");
     kill(drain.caller);
@@ -118,7 +118,7 @@ fn finished_work_is_kept_if_somebody_acquired_before_the_release() {
 }
 
 #[test]
-fn a_lock_whose_lock_id_was_never_kept_is_its_own_still() {
+fn a_lock_whose_lock_id_was_not_saved_is_still_its_own() {
     let machine = TestMachine::new("own-lock-id");
     let acquired = machine.maint(
         &format!("own-update@{}", machine.node),
@@ -132,7 +132,7 @@ fn a_lock_whose_lock_id_was_never_kept_is_its_own_still() {
 }
 
 #[test]
-fn away_for_too_long_it_keeps_its_hands_off() {
+fn after_its_lock_expired_and_was_taken_it_changes_nothing() {
     let machine = TestMachine::new("own-late");
     own_update(&machine).succeeds();
     machine.becomes_ready();
@@ -149,7 +149,7 @@ fn away_for_too_long_it_keeps_its_hands_off() {
 }
 
 #[test]
-fn away_for_too_long_with_nobody_there_it_goes_on() {
+fn after_its_lock_expired_it_continues_if_nobody_has_taken_it() {
     let machine = TestMachine::new("own-alone");
     own_update(&machine).succeeds();
     machine.becomes_ready();

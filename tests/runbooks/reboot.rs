@@ -131,7 +131,7 @@ fn a_run_killed_after_the_reboot_is_finished_without_another_one() {
 }
 
 #[test]
-fn a_boot_id_that_was_not_learnt_is_no_other_boot() {
+fn an_unknown_boot_id_is_no_other_boot() {
     let machine = TestMachine::new("reboot-unknown");
     let (running, drain) = machine.runbook("reboot.sh").stops_at("kubectl drain");
     kill(drain.program);
@@ -181,7 +181,7 @@ fn a_lock_that_is_broken_ends_the_run_before_the_reboot() {
 }
 
 #[test]
-fn a_node_that_somebody_has_is_left_to_them() {
+fn a_node_that_somebody_has_locked_is_left_alone() {
     let machine = TestMachine::new("reboot-held");
     let acquired = machine.maint("bob", &["acquire", &machine.node]);
     assert_eq!(acquired.code, Some(0), "{acquired:?}");
@@ -191,7 +191,7 @@ fn a_node_that_somebody_has_is_left_to_them() {
 }
 
 #[test]
-fn a_node_that_somebody_cordoned_is_left_to_them() {
+fn a_node_that_somebody_has_cordoned_is_left_alone() {
     let machine = TestMachine::new("reboot-cordoned");
     machine.kubectl(&["cordon", &machine.node]);
     let run = machine.runbook("reboot.sh").run();

@@ -21,7 +21,7 @@ fn script(machine: &TestMachine) -> PathBuf {
 }
 
 #[test]
-fn a_boot_id_that_was_not_learnt_is_no_other_boot() {
+fn an_unknown_boot_id_is_no_other_boot() {
     let machine = TestMachine::new("script");
     let script = script(&machine).display().to_string();
     let run = |fails: &str| {

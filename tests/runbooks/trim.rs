@@ -32,7 +32,7 @@ fn the_trap_releases_the_node_if_a_step_was_killed() {
 }
 
 #[test]
-fn the_trap_leaves_alone_who_took_the_node_meanwhile() {
+fn the_trap_does_not_release_the_lock_of_a_new_holder() {
     let machine = TestMachine::new("trim-taken");
     let (running, logger) = machine.runbook("trim.sh").stops_at("logger --tag");
     // The holder has the same identity, so only the lock id differs.

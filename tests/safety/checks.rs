@@ -257,7 +257,7 @@ fn a_member_without_which_there_is_no_majority_is_confirmed() {
 
 /// The set is new, as after `kubectl replace --force`. It waits for the name of the old pod.
 #[test]
-fn a_set_that_was_made_anew_may_start_a_second_pod() {
+fn a_set_that_was_created_again_may_start_a_second_pod() {
     fixture("anew", |fixture| {
         fixture.ended_member(3, 1);
         let sets = fixture.at("/apis/apps/v1", "statefulsets");

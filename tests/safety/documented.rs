@@ -64,7 +64,7 @@ const RULES: [(&str, &str); 65] = [
     ("**info**", "safety::checks::a_pod_without_risks"),
     (
         "`--accept-risk` and `--override` need",
-        "safety::usage::arguments_that_cannot_be_meant",
+        "safety::usage::invalid_arguments_are_refused",
     ),
     (
         "An id accepts everything in its line.",
@@ -84,7 +84,7 @@ const RULES: [(&str, &str); 65] = [
     ),
     (
         "`no-owner` is a RISK",
-        "safety::checks::a_set_that_was_made_anew_may_start_a_second_pod",
+        "safety::checks::a_set_that_was_created_again_may_start_a_second_pod",
     ),
     (
         "**A majority of all members",
@@ -196,7 +196,7 @@ const RULES: [(&str, &str); 65] = [
     ),
     (
         "The holder is a name of the process",
-        "safety::locks::a_second_run_of_the_same_person_keeps_off",
+        "safety::locks::a_second_run_of_the_same_user_is_refused",
     ),
     (
         "If the server refuses the lock",

@@ -29,7 +29,7 @@ fn two(fixture: &Fixture) -> Maint {
 }
 
 #[test]
-fn a_second_run_of_the_same_person_keeps_off() {
+fn a_second_run_of_the_same_user_is_refused() {
     fixture("second", |fixture| {
         for pod in ["web-1", "web-2"] {
             fixture.harmless_pod(pod);

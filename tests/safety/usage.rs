@@ -6,7 +6,7 @@ use crate::fixture::fixture;
 use crate::support::{Cluster, as_text, at_a_terminal};
 
 #[test]
-fn arguments_that_cannot_be_meant() {
+fn invalid_arguments_are_refused() {
     let cluster = Cluster::nowhere();
     let runs: Vec<String> = [
         &["force-delete"][..],

@@ -378,7 +378,7 @@ fn forbidden_reads_are_one_line_and_no_failure() {
 }
 
 #[test]
-fn a_pod_that_nothing_hinders_is_said_to_be_well() {
+fn a_healthy_pod_is_reported_as_healthy() {
     fixture("why-well", |fixture| {
         let node = fixture.make_node("worker-4", Readiness::Ready, Duration::ZERO);
         fixture.make_pod("web-1", &json!({"spec": {"nodeName": node}}));

@@ -15,7 +15,7 @@ const HOUR: i64 = 3600;
 /// All contenders see the same wrong server time. After the holder is killed, others acquire the lock, but not too
 /// early.
 #[test]
-fn a_server_whose_clock_is_an_hour_from_everybodys() {
+fn a_server_whose_clock_is_an_hour_off() {
     let access = Access::shared();
     let scenarios = [("server-ahead", HOUR), ("server-behind", -HOUR)].map(|(name, ahead)| {
         let mut scenario = Scenario::new(&access, name);

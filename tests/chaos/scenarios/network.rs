@@ -31,22 +31,22 @@ fn a_partition_ends_the_command_in_time() {
 }
 
 #[test]
-fn requests_that_stay_away_renew_nothing() {
+fn requests_that_do_not_arrive_renew_nothing() {
     cut("no-requests", |link| link.requests(Flow::Hold));
 }
 
 #[test]
-fn renewals_whose_answers_stay_away_are_not_believed() {
+fn renewals_without_answers_are_not_trusted() {
     cut("no-answers", |link| link.answers(Flow::Hold));
 }
 
 #[test]
-fn renewals_whose_answers_are_lost_with_the_connection_are_not_believed() {
+fn renewals_whose_answers_are_lost_with_the_connection_are_not_trusted() {
     cut("broken-answers", |link| link.answers(Flow::Break));
 }
 
 #[test]
-fn a_slow_network_is_worked_with() {
+fn a_slow_network_is_tolerated() {
     let access = Access::shared();
     let mut scenario = Scenario::new(&access, "slow");
     let links = [scenario.link(), scenario.link()];

@@ -25,7 +25,7 @@ fn a_forced_release_ends_the_command() {
 
 /// The holder cannot notice the release, so its command and another may run at the same time.
 #[test]
-fn a_forced_release_behind_a_partition_allows_company_until_the_deadline() {
+fn a_forced_release_behind_a_partition_allows_overlap_until_the_deadline() {
     let access = Access::shared();
     let mut scenario = Scenario::new(&access, "forced-partition");
     let link = scenario.link();

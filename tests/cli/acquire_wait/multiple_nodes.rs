@@ -63,7 +63,7 @@ fn nodes_read_at_first_are_not_read_again() {
 }
 
 #[test]
-fn two_callers_who_overlap_never_wait_for_each_other() {
+fn overlapping_callers_never_wait_for_each_other() {
     const ROUNDS: usize = 5;
     on_both("turn-overlap", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| free(cluster, short));
@@ -299,7 +299,7 @@ fn the_loss_of_one_lock_releases_the_others() {
 }
 
 #[test]
-fn acquired_locks_are_renewed_meanwhile() {
+fn acquired_locks_are_renewed_during_the_wait() {
     on_both("turn-renewed", |cluster| {
         let first = free(cluster, "worker-1");
         let second = held_by_bob(cluster, "worker-2");
@@ -322,7 +322,7 @@ fn acquired_locks_are_renewed_meanwhile() {
 }
 
 #[test]
-fn behind_a_hold_nothing_is_kept_from_others() {
+fn no_locks_are_kept_while_waiting_for_a_hold() {
     on_one("turn-behind", |cluster| {
         let first = free(cluster, "worker-1");
         let second = free(cluster, "worker-2");
@@ -370,7 +370,7 @@ fn acquired_locks_are_not_kept_for_longer_than_their_duration() {
 }
 
 #[test]
-fn a_name_that_no_node_has_is_not_waited_for() {
+fn an_unknown_node_is_not_waited_for() {
     on_one("turn-unknown", |cluster| {
         let first = held_by_bob(cluster, "worker-1");
         let unknown = cluster.name("worker-9");

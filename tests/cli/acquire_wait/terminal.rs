@@ -27,7 +27,7 @@ fn next_line(terminal: &mut PtySession) -> String {
 }
 
 #[test]
-fn one_line_says_whom_and_one_counts_down_in_place() {
+fn one_line_names_the_holder_and_one_counts_down_in_place() {
     on_real("tty-count", |cluster| {
         let node = held_by_bob(cluster, "w1");
         let mut terminal = waiting(cluster, &node);
@@ -66,7 +66,7 @@ fn waiting_for_your_own_lock_is_shown_in_the_countdown() {
 }
 
 #[test]
-fn of_several_with_long_names_it_is_said_who_has_them_and_why() {
+fn holders_and_reasons_of_nodes_with_long_names_are_shown() {
     on_real("tty-long", |cluster| {
         let long = "w1.eu-central-1.compute.internal.example.org";
         let node = cluster.node(long);

@@ -14,7 +14,7 @@ fn acquire_for(duration: &str) -> String {
 }
 
 #[test]
-fn none_at_all() {
+fn zero_seconds() {
     // A lock needs a duration of at least one second.
     assert_snapshot!(acquire_for("0s"), @"
     $ kubectl maint acquire worker-1 --duration 0s

@@ -25,7 +25,7 @@ fn odd_kubeconfig(cluster: &Cluster, authority: &Authority, identity: &Identity)
 }
 
 #[test]
-fn nobody_listens() {
+fn no_server_listens() {
     let cluster = Cluster::nowhere();
     // This is kubectl's message.
     assert_snapshot!(cluster.maint(["acquire", "worker-1"]).run(), @"
@@ -49,7 +49,7 @@ fn nobody_listens() {
 }
 
 #[test]
-fn somebody_else_vouches_for_the_server() {
+fn the_authority_of_the_server_is_unknown() {
     on_real("server-ca", |cluster| {
         let plane = cluster.plane();
         let other = Authority::new("other").expect("an authority");
@@ -65,7 +65,7 @@ fn somebody_else_vouches_for_the_server() {
 }
 
 #[test]
-fn the_user_is_nobody_any_more() {
+fn the_client_certificate_has_expired() {
     on_real("server-user", |cluster| {
         let plane = cluster.plane();
         let yesterday = SystemTime::now() - DAY;
@@ -184,7 +184,7 @@ fn a_login_page_is_in_the_way() {
 }
 
 #[test]
-fn the_certificate_of_the_server_is_of_tomorrow() {
+fn the_certificate_of_the_server_is_not_valid_yet() {
     on_real("server-tomorrow", |cluster| {
         let plane = cluster.plane();
         let tomorrow = SystemTime::now() + DAY;

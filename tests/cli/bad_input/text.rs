@@ -194,7 +194,7 @@ fn a_holder_of_white_space() {
 }
 
 #[test]
-fn a_reason_may_have_a_kibibyte() {
+fn a_reason_has_at_most_1024_bytes() {
     on_both("text-kibibyte", |cluster| {
         let node = cluster.node("worker-1");
         // Exactly 1024 bytes are accepted.

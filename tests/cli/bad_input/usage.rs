@@ -217,7 +217,7 @@ fn lock_ids() {
 }
 
 #[test]
-fn a_command_of_with_that_is_not_behind_its_dashes() {
+fn a_command_of_with_that_is_not_after_dashes() {
     let cluster = Cluster::nowhere();
     let with = |words: &[&str]| cluster.maint(["with"]).args(words).run();
     assert_snapshot!(with(&["worker-1", "ssh", "worker-1"]), @"

@@ -147,7 +147,7 @@ fn a_hook_that_is_run_again_proves_nothing_of_a_machine_that_was_started_since()
 /// The change comes between the last read and the write of the record. The record is valid only for the machine that
 /// was read.
 #[test]
-fn a_word_for_a_machine_is_not_taken_for_another_while_the_record_is_under_way() {
+fn powered_off_is_valid_only_for_the_machine_that_was_read() {
     on_one("fence-word", |cluster| {
         let node = unreachable(cluster);
         let proxy = cluster.proxy(keeps);

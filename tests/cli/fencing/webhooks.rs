@@ -134,7 +134,7 @@ fn a_taint_that_is_put_back_at_once_is_not_called_unfenced() {
 
 /// The webhook answers 409, as for a changed Node, but the Node has not changed.
 #[test]
-fn a_conflict_that_a_webhook_makes_up_is_a_refusal() {
+fn a_409_from_a_webhook_is_a_refusal() {
     in_memory("fence-refused", |cluster| {
         let node = unreachable(cluster);
         let proxy = cluster.proxy_for(Treatment::Answer(409, None), is_write);

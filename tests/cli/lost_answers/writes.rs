@@ -17,7 +17,7 @@ fn through(proxy: &Proxy, cluster: &Cluster, words: &[&str]) -> Maint {
 }
 
 #[test]
-fn an_acquisition_whose_answer_was_lost_is_one() {
+fn an_acquisition_with_a_lost_answer_is_a_success() {
     on_both("lost-acquire", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
@@ -62,7 +62,7 @@ fn a_created_lease_whose_answer_was_lost_is_ours() {
 }
 
 #[test]
-fn a_release_whose_answer_was_lost_is_one() {
+fn a_release_with_a_lost_answer_is_a_success() {
     on_one("lost-release", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
@@ -97,7 +97,7 @@ fn several_nodes_whose_answers_were_lost_are_held() {
 }
 
 #[test]
-fn of_several_nodes_the_last_line_denies_nothing_that_is_not_known() {
+fn the_last_line_about_several_nodes_reports_unknown_outcomes() {
     on_one("lost-summary", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         for node in &nodes {
@@ -260,7 +260,7 @@ fn a_write_that_hangs_is_settled_by_its_repetition() {
 }
 
 #[test]
-fn a_lost_answer_is_no_licence_to_take_what_another_has_by_now() {
+fn a_write_with_a_lost_answer_does_not_replace_a_new_holder() {
     on_one("lost-other", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);

@@ -268,7 +268,7 @@ fn a_watch_in_json_has_a_document_for_each_change() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_said() {
+fn a_failed_watch_is_reported() {
     in_memory("watch-forbidden", |cluster| {
         cluster.node("worker-1");
         let proxy = cluster.proxy_for(Refuse(403, "not you"), |_, path| {

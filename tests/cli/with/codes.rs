@@ -13,7 +13,7 @@ fn nodes(cluster: &Cluster) -> [String; 2] {
 }
 
 #[test]
-fn none_of_them_can_pass_for_success() {
+fn none_of_them_can_be_zero() {
     in_memory("codes-zero", |cluster| {
         let line = ["with", "worker-1", "-E", "0", "--", "true"];
         assert_snapshot!(cluster.maint(line).run(), @"
@@ -37,7 +37,7 @@ fn none_of_them_can_pass_for_success() {
 }
 
 #[test]
-fn a_conflict_has_its_own_and_the_commands_is_left_alone() {
+fn a_conflict_has_its_own_and_that_of_the_command_is_unchanged() {
     on_one("codes-conflict", |cluster| {
         let [free, held] = nodes(cluster);
         let with = |words: &[&str]| {

@@ -88,7 +88,7 @@ fn acquisition(cluster: &Cluster, node: &str) -> (String, String) {
 }
 
 #[test]
-fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
+fn an_existing_lock_is_used_and_left_unchanged() {
     on_one("with-again", |cluster| {
         let node = cluster.node("worker-1");
         for (verb, found_it) in [
@@ -120,7 +120,7 @@ fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
 }
 
 #[test]
-fn a_lock_that_was_there_gets_what_is_asked_for() {
+fn an_existing_lock_gets_the_requested_options() {
     on_both("with-enter", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node, "-m", "old"]).succeeds();
@@ -157,7 +157,7 @@ fn a_lock_that_was_there_gets_what_is_asked_for() {
 }
 
 #[test]
-fn an_inherited_fencing_number_is_not_taken_for_that_of_a_lock_that_was_there() {
+fn an_inherited_fencing_number_is_not_used_for_an_existing_lock() {
     on_one("with-fenced", |cluster| {
         let node = cluster.node("worker-1");
         let acquired = cluster
@@ -177,7 +177,7 @@ fn an_inherited_fencing_number_is_not_taken_for_that_of_a_lock_that_was_there() 
 }
 
 #[test]
-fn two_of_the_same_name_keep_each_other_off() {
+fn two_of_the_same_user_exclude_each_other() {
     on_one("with-twice", |cluster| {
         let node = cluster.node("worker-1");
         let nodes = slice::from_ref(&node);
@@ -373,7 +373,7 @@ fn ones_own_lock_is_not_waited_for() {
 
 /// The command uses this identity for its own node, whatever its default identity is.
 #[test]
-fn the_holder_that_the_command_finds_is_one_to_act_as() {
+fn the_command_can_act_as_its_holder() {
     on_one("with-as", |cluster| {
         let node = cluster.node("worker-1");
         let inner = r#"set -e; export KUBECTL_MAINT_HOLDER=root@vm

@@ -17,7 +17,7 @@ const CAREFUL: &str = "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; 
                        echo at work; while :; do sleep 0.1; done";
 
 #[test]
-fn to_who_took_it_over() {
+fn to_a_takeover() {
     on_both("lost-hold", |cluster| {
         let node = cluster.node("worker-1");
         let running = at_work(with(cluster, slice::from_ref(&node), CAREFUL));
@@ -40,7 +40,7 @@ fn to_who_took_it_over() {
 }
 
 #[test]
-fn to_who_broke_it() {
+fn to_a_forced_release() {
     on_one("lost-force", |cluster| {
         let node = cluster.node("worker-1");
         let running = at_work(with(cluster, slice::from_ref(&node), CAREFUL));
@@ -60,7 +60,7 @@ fn to_who_broke_it() {
 }
 
 #[test]
-fn with_its_lease() {
+fn by_deletion_of_its_lease() {
     on_both("lost-lease", |cluster| {
         let node = cluster.node("worker-1");
         let running = at_work(with(cluster, slice::from_ref(&node), CAREFUL));
@@ -216,7 +216,7 @@ fn noticed_after_the_command_was_ended() {
 }
 
 #[test]
-fn also_for_who_does_not_listen() {
+fn kills_a_command_that_ignores_term() {
     on_one("lost-deaf", |cluster| {
         let node = cluster.node("worker-1");
         let deaf = "trap '' TERM; echo at work; while :; do sleep 1000; done";
