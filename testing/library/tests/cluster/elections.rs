@@ -18,14 +18,14 @@ use crate::support::{ClientGo, Cluster, Fate, Wire, in_the_sandbox, refusal};
 
 on_both_servers! {
     the_first_candidate_creates_the_lease_and_leads,
-    a_lead_that_was_let_go_is_taken_at_once_either_way,
+    a_released_lead_is_acquired_at_once_in_both_directions,
     writes_of_other_tools_survive_either_way,
     client_go_is_followed_once_it_stops_renewing,
     client_go_waits_for_as_long_as_we_renew_and_follows_then,
     a_leader_that_keeps_renewing_loses_to_nobody,
     a_leader_that_is_followed_stops_its_work,
-    of_many_who_stand_by_one_follows,
-    a_lead_whose_answer_was_lost_is_a_lead,
+    of_many_candidates_one_becomes_the_next_leader,
+    a_lead_with_a_lost_answer_is_a_success,
     an_earlier_run_of_the_same_identity_is_waited_out,
     changes_of_the_leader_are_reported,
     without_the_namespace_nobody_leads,
@@ -122,7 +122,7 @@ async fn the_first_candidate_creates_the_lease_and_leads(cluster: Cluster) {
     assert!(!setting.client_go("theirs").turn().await);
 }
 
-async fn a_lead_that_was_let_go_is_taken_at_once_either_way(cluster: Cluster) {
+async fn a_released_lead_is_acquired_at_once_in_both_directions(cluster: Cluster) {
     let setting = Setting::new(cluster).await;
     let mut theirs = setting.client_go("theirs");
     let ours = setting.holder("ours");
@@ -330,7 +330,7 @@ async fn a_leader_that_is_followed_stops_its_work(cluster: Cluster) {
     assert!(matches!(leads.release().await, Err(Error::Lost(_))));
 }
 
-async fn of_many_who_stand_by_one_follows(cluster: Cluster) {
+async fn of_many_candidates_one_becomes_the_next_leader(cluster: Cluster) {
     let setting = Setting::new(cluster).await;
     let mut theirs = setting.client_go("theirs");
     assert!(theirs.turn().await);
@@ -355,7 +355,7 @@ async fn of_many_who_stand_by_one_follows(cluster: Cluster) {
     );
 }
 
-async fn a_lead_whose_answer_was_lost_is_a_lead(cluster: Cluster) {
+async fn a_lead_with_a_lost_answer_is_a_success(cluster: Cluster) {
     let setting = Setting::new(cluster).await;
     let mut theirs = setting.client_go("theirs");
     assert!(theirs.turn().await);

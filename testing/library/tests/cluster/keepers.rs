@@ -11,7 +11,7 @@ use crate::on_both_servers;
 use crate::support::{Cluster, Fate, Passing, Wire, in_the_sandbox};
 
 on_both_servers! {
-    beyond_a_few_they_share_a_watch,
+    many_locks_share_a_watch,
     an_earlier_acquisition_also_shares_the_watch,
     only_the_keeper_of_a_lock_notices_its_changes,
     a_shared_watch_that_became_too_old_begins_anew,
@@ -56,7 +56,7 @@ async fn assert_loss_is_noticed(cluster: &Cluster, held: &HeldLease) {
     assert_eq!(lost.by, LostBy::TakeOver("kubeadm:bob".to_owned()));
 }
 
-async fn beyond_a_few_they_share_a_watch(cluster: Cluster) {
+async fn many_locks_share_a_watch(cluster: Cluster) {
     let wire = Wire::clear();
     let alice = cluster.holder_on(&wire, "alice");
     let mut held = Vec::new();

@@ -24,8 +24,8 @@ on_both_servers! {
     work_is_dropped_in_time_while_a_renewal_hangs,
     a_renewal_whose_answer_was_lost_keeps_the_lease,
     nothing_is_written_after_a_loss,
-    a_lock_that_was_there_is_kept_and_left_as_found,
-    an_own_hold_is_worked_under_and_left,
+    an_existing_lock_is_kept_and_left_unchanged,
+    an_own_hold_is_used_and_left_unchanged,
     writes_of_others_on_the_lease_are_no_loss,
 }
 
@@ -212,7 +212,7 @@ async fn nothing_is_written_after_a_loss(cluster: Cluster) {
     assert_eq!(cluster.lease(&node).await, before);
 }
 
-async fn a_lock_that_was_there_is_kept_and_left_as_found(cluster: Cluster) {
+async fn an_existing_lock_is_kept_and_left_unchanged(cluster: Cluster) {
     let node = cluster.node("n").await;
     let alice = cluster.holder("alice");
     let first = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
@@ -230,7 +230,7 @@ async fn a_lock_that_was_there_is_kept_and_left_as_found(cluster: Cluster) {
     assert_eq!(lease.lock_id(), first.lock_id());
 }
 
-async fn an_own_hold_is_worked_under_and_left(cluster: Cluster) {
+async fn an_own_hold_is_used_and_left_unchanged(cluster: Cluster) {
     let node = cluster.node("n").await;
     let alice = cluster.holder("alice");
     alice.hold(&node, &Hold::new("disk")).await.unwrap();

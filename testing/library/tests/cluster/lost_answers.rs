@@ -17,8 +17,8 @@ use crate::support::{
 on_both_servers! {
     a_write_whose_answer_was_lost_was_a_success,
     a_write_behind_a_gateway_timeout_was_a_success,
-    a_write_that_was_refused_as_one_too_many_was_a_success,
-    a_write_that_a_page_was_answered_to_was_a_success,
+    a_write_that_was_answered_with_429_was_a_success,
+    a_write_that_was_answered_by_a_page_was_a_success,
     a_write_that_a_page_kept_out_is_sent_again,
     a_write_that_a_server_error_kept_out_is_sent_again,
     a_write_that_the_connection_kept_out_is_sent_again,
@@ -151,12 +151,12 @@ async fn a_write_behind_a_gateway_timeout_was_a_success(cluster: Cluster) {
 }
 
 /// A proxy has sent the write twice, and only the copy was refused.
-async fn a_write_that_was_refused_as_one_too_many_was_a_success(cluster: Cluster) {
+async fn a_write_that_was_answered_with_429_was_a_success(cluster: Cluster) {
     let fate = || Fate::AnsweredInstead(StatusCode::TOO_MANY_REQUESTS);
     every_verb(&cluster, fate, &[SideEffect::AnswerLost]).await;
 }
 
-async fn a_write_that_a_page_was_answered_to_was_a_success(cluster: Cluster) {
+async fn a_write_that_was_answered_by_a_page_was_a_success(cluster: Cluster) {
     every_verb(&cluster, || Fate::AnsweredByPage, &[SideEffect::AnswerLost]).await;
 }
 

@@ -10,15 +10,15 @@ use crate::support::{Cluster, Fate, NAMESPACE_PATH, Wire, refusal};
 
 on_both_servers! { alone:
     without_it_every_node_is_free,
-    two_who_make_it_at_once_both_go_on,
+    two_clients_that_create_it_at_once_both_succeed,
     in_a_terminating_one_nothing_is_made,
-    in_a_terminating_one_what_is_there_still_works,
+    in_a_terminating_one_existing_leases_still_work,
     deleted_before_a_creation_it_is_made_again,
     deleted_with_the_lease_before_a_patch_it_is_made_again,
     deleted_under_a_holder_nothing_is_held,
     a_creation_that_fails_for_a_moment_is_retried,
     a_dry_run_on_the_server_makes_none,
-    a_caller_may_want_none_made,
+    the_caller_can_forbid_its_creation,
 }
 
 async fn without_it_every_node_is_free(cluster: Cluster) {
@@ -49,7 +49,7 @@ where
     })
 }
 
-async fn two_who_make_it_at_once_both_go_on(cluster: Cluster) {
+async fn two_clients_that_create_it_at_once_both_succeed(cluster: Cluster) {
     let (one, other) = (cluster.node("one").await, cluster.node("other").await);
     let bob = cluster.holder("bob");
     let wire = before("POST namespace", async move {
@@ -79,7 +79,7 @@ async fn in_a_terminating_one_nothing_is_made(cluster: Cluster) {
     );
 }
 
-async fn in_a_terminating_one_what_is_there_still_works(cluster: Cluster) {
+async fn in_a_terminating_one_existing_leases_still_work(cluster: Cluster) {
     let node = cluster.node("n").await;
     let alice = cluster.holder("alice");
     alice.try_acquire(&node, &Acquire::new()).await.unwrap();
@@ -162,7 +162,7 @@ async fn a_dry_run_on_the_server_makes_none(cluster: Cluster) {
     assert_eq!(cluster.lease(&node).await, Value::Null);
 }
 
-async fn a_caller_may_want_none_made(cluster: Cluster) {
+async fn the_caller_can_forbid_its_creation(cluster: Cluster) {
     let node = cluster.node("n").await;
     let wire = Wire::clear();
     let alice = cluster.holder_on(&wire, "alice");

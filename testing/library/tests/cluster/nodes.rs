@@ -17,7 +17,7 @@ on_both_servers! {
 }
 
 on_both_servers! { alone:
-    acquiring_hands_the_lease_of_an_earlier_node_over,
+    acquiring_corrects_the_owner_of_an_earlier_nodes_lease,
     a_hold_owns_as_an_acquisition_does,
     a_hold_that_a_command_has_begun_to_end_gets_a_new_lock_id,
 }
@@ -138,7 +138,7 @@ async fn a_lock_can_be_ended_without_its_node(cluster: Cluster) {
 
 /// There is no controller manager, so the Lease of the earlier node is not deleted during this
 /// test.
-async fn acquiring_hands_the_lease_of_an_earlier_node_over(cluster: Cluster) {
+async fn acquiring_corrects_the_owner_of_an_earlier_nodes_lease(cluster: Cluster) {
     let node = cluster.name("n");
     let uid = cluster.create_node(&node).await;
     let other = cluster.name("other");

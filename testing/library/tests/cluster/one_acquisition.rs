@@ -11,8 +11,8 @@ use crate::support::{Cluster, Fate, Wire, annotation, micros, refusal};
 
 on_both_servers! {
     a_refusal_says_who_since_when_until_when_and_why,
-    a_token_is_for_the_acquisition_that_gave_it,
-    a_token_of_a_lease_that_was_made_anew_is_worth_nothing,
+    a_lock_id_is_valid_for_one_acquisition_only,
+    a_lock_id_of_a_lease_that_was_created_again_is_refused,
     a_renewal_replaces_the_reason_only_if_it_has_one,
     a_renewal_never_shortens,
     reentry_keeps_the_acquisition_it_enters,
@@ -71,7 +71,7 @@ async fn a_refusal_says_who_since_when_until_when_and_why(cluster: Cluster) {
     assert_eq!(stored["spec"]["renewTime"], micros(held.renewed().unwrap()));
 }
 
-async fn a_token_is_for_the_acquisition_that_gave_it(cluster: Cluster) {
+async fn a_lock_id_is_valid_for_one_acquisition_only(cluster: Cluster) {
     let node = cluster.node("n").await;
     let alice = cluster.holder("alice");
     let acquire = Acquire::new();
@@ -106,7 +106,7 @@ async fn a_token_is_for_the_acquisition_that_gave_it(cluster: Cluster) {
 }
 
 /// As after a backup is restored: the holder, transitions and nonce are the same as before.
-async fn a_token_of_a_lease_that_was_made_anew_is_worth_nothing(cluster: Cluster) {
+async fn a_lock_id_of_a_lease_that_was_created_again_is_refused(cluster: Cluster) {
     let node = cluster.node("n").await;
     let alice = cluster.holder("alice");
     let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();

@@ -13,7 +13,7 @@ on_both_servers! {
     a_read_whose_answer_breaks_off_is_sent_again,
     a_throttled_read_waits_as_long_as_the_server_asks,
     unanswered_requests_are_sent_six_times,
-    a_server_that_asks_for_more_patience_than_there_is_gets_one_request,
+    a_server_that_asks_to_wait_beyond_the_time_limit_gets_one_request,
     a_write_is_sent_once,
 }
 
@@ -113,7 +113,7 @@ async fn unanswered_requests_are_sent_six_times(cluster: Cluster) {
     }
 }
 
-async fn a_server_that_asks_for_more_patience_than_there_is_gets_one_request(cluster: Cluster) {
+async fn a_server_that_asks_to_wait_beyond_the_time_limit_gets_one_request(cluster: Cluster) {
     let limit = Duration::from_secs(5);
     for (limit, requested) in [(Some(limit), 5), (Some(limit), 60), (None, 61)] {
         let wire = first(

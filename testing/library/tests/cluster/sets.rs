@@ -29,7 +29,7 @@ on_both_servers! {
     a_lease_that_became_a_hold_is_not_released,
     what_was_taken_over_stays_on_hold,
     all_kept_locks_are_guarded_and_released,
-    work_abandon_when_one_of_several_locks_is_lost,
+    work_is_dropped_when_one_of_several_locks_is_lost,
     a_node_that_does_not_exist_is_not_waited_for,
     a_dry_run_waits_for_nobody,
 }
@@ -304,7 +304,7 @@ async fn all_kept_locks_are_guarded_and_released(cluster: Cluster) {
     }
 }
 
-async fn work_abandon_when_one_of_several_locks_is_lost(cluster: Cluster) {
+async fn work_is_dropped_when_one_of_several_locks_is_lost(cluster: Cluster) {
     let nodes = nodes(&cluster, ["a", "b"]).await;
     let alice = cluster.holder("alice");
     let held = alice.acquire_all(&nodes, &Acquire::new()).await.unwrap();

@@ -12,20 +12,20 @@ use crate::on_both_servers;
 use crate::support::{Cluster, Passing, Wire, in_the_sandbox};
 
 on_both_servers! {
-    each_of_a_crowd_tries_once_when_the_lock_is_released,
-    each_of_a_crowd_tries_once_when_the_lease_runs_out,
+    each_waiter_tries_once_when_the_lock_is_released,
+    each_waiter_tries_once_when_the_lease_expires,
 }
 
 const CROWD: usize = 50;
 
-async fn each_of_a_crowd_tries_once_when_the_lock_is_released(cluster: Cluster) {
+async fn each_waiter_tries_once_when_the_lock_is_released(cluster: Cluster) {
     let crowd = Crowd::gather(&cluster, Duration::from_secs(1800)).await;
     crowd.first.release().await.unwrap().expect("it was held");
     try_join_all(crowd.turns).await.unwrap();
     assert_each_tried_once_a_hand_over(&crowd.wire.passed());
 }
 
-async fn each_of_a_crowd_tries_once_when_the_lease_runs_out(cluster: Cluster) {
+async fn each_waiter_tries_once_when_the_lease_expires(cluster: Cluster) {
     let crowd = Crowd::gather(&cluster, Duration::from_secs(10)).await;
     crowd.first.leave();
     try_join_all(crowd.turns).await.unwrap();

@@ -29,7 +29,7 @@ on_both_servers! {
     a_node_that_is_created_anew_is_acquired_anew,
     a_node_that_was_replaced_during_the_wait_owns_the_lease,
     a_hold_of_ones_own_is_read_again_before_it_is_entered,
-    a_time_that_cannot_be_read_is_waited_out_by_nobody,
+    a_lock_with_an_unreadable_time_never_expires,
     expired_locks_are_not_acquired_if_only_free_ones_are_wanted,
     one_identity_waits_for_itself,
     a_renewal_is_reported_as_the_same_blocker_with_a_later_end,
@@ -385,7 +385,7 @@ async fn a_hold_of_ones_own_is_read_again_before_it_is_entered(cluster: Cluster)
     waiting.acquires().await;
 }
 
-async fn a_time_that_cannot_be_read_is_waited_out_by_nobody(cluster: Cluster) {
+async fn a_lock_with_an_unreadable_time_never_expires(cluster: Cluster) {
     let node = cluster.node("n").await;
     let spec = json!({
         "holderIdentity": "bob",

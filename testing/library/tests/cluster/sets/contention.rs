@@ -14,8 +14,8 @@ use crate::support::{Cluster, Fate, Wire, in_the_sandbox};
 
 on_both_servers! {
     a_rival_midway_ends_it_and_costs_few_requests,
-    a_hold_in_the_way_of_who_does_not_wait_ends_it_at_once,
-    behind_a_hold_nothing_is_held,
+    a_hold_ends_a_set_that_does_not_wait_at_once,
+    no_locks_are_held_while_waiting_for_a_hold,
     a_lease_that_becomes_a_hold_makes_it_give_way,
     of_overlapping_sets_one_gets_all,
     overlapping_sets_that_wait_get_all_in_turn,
@@ -52,7 +52,7 @@ async fn a_rival_midway_ends_it_and_costs_few_requests(cluster: Cluster) {
     }
 }
 
-async fn a_hold_in_the_way_of_who_does_not_wait_ends_it_at_once(cluster: Cluster) {
+async fn a_hold_ends_a_set_that_does_not_wait_at_once(cluster: Cluster) {
     let nodes = nodes(&cluster, ["a", "b", "c"]).await;
     let (bob, rival) = (cluster.holder("bob"), nodes[1].clone());
     let holding = async move {
@@ -67,7 +67,7 @@ async fn a_hold_in_the_way_of_who_does_not_wait_ends_it_at_once(cluster: Cluster
     assert_eq!(holder(&cluster, &nodes[2]).await, "");
 }
 
-async fn behind_a_hold_nothing_is_held(cluster: Cluster) {
+async fn no_locks_are_held_while_waiting_for_a_hold(cluster: Cluster) {
     let [a, b] = nodes(&cluster, ["a", "b"]).await;
     let alice = cluster.holder("alice");
     let both = [a.clone(), b.clone()];
