@@ -16,7 +16,7 @@ use crate::support::{
 
 const HEARTBEATS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
-/// A Ready condition with this status since so many seconds.
+/// A Ready condition that has had this status for this many seconds.
 fn ready(status: &str, seconds: i64) -> Value {
     let at = ago(seconds);
     let at = format!("{}Z", at.split('.').next().expect("seconds"));
@@ -57,7 +57,7 @@ fn items_of(run: &Run) -> Vec<Value> {
 }
 
 /// Creates a node with these conditions and taints, and with the test's name as a label. Its kubelet's last heartbeat
-/// is so many seconds old.
+/// is `heartbeat` seconds old.
 fn node(
     cluster: &Cluster,
     short: &str,

@@ -6,7 +6,7 @@ use control_plane::{NodeSpec, Readiness};
 use crate::support::Treatment::Ahead;
 use crate::support::{HEARTBEAT_AGE, Run, Stage};
 
-/// A run whose local clock is so many seconds behind the server's.
+/// A run whose local clock is this many seconds behind the server's.
 fn behind(stage: &Stage, seconds: i64, words: &[&str]) -> Run {
     let proxy = stage.proxy(move |_, _| Ahead(seconds));
     stage.maint(words).kubeconfig(&proxy.kubeconfig).run()

@@ -191,8 +191,8 @@ fn a_remediation_is_not_disturbed() {
     }
 }
 
-/// The roles of users and fencers in deploy/rbac.yaml are enough. A user with only the role of users is told which
-/// rights are missing, and nothing is changed.
+/// The roles of users and fencers in deploy/rbac.yaml are enough. For a user with only the role of users, the output names
+/// the missing rights, and nothing is changed.
 #[test]
 fn fencers_have_the_rights_and_users_see_which_are_missing() {
     let (stage, node) = Stage::with_unreachable_node("rights");

@@ -14,14 +14,14 @@ const LEEWAY: Duration = Duration::from_secs(10);
 /// The age in seconds of a heartbeat that is no longer valid.
 const OLD: i64 = 41;
 
-/// Sets the last heartbeat of the node's kubelet to so many seconds ago.
+/// Sets the last heartbeat of the node's kubelet to this many seconds ago.
 fn beat(fixture: &Fixture, node: &str, age: i64) {
     fixture
         .cluster
         .patch(&lease_path(node), &json!({"spec": {"renewTime": ago(age)}}));
 }
 
-/// Sets the Ready condition of the node, reported so many seconds ago.
+/// Sets the Ready condition of the node, reported this many seconds ago.
 fn report(fixture: &Fixture, node: &str, status: &str, age: i64) {
     let at = ago(age);
     let at = format!("{}Z", at.split('.').next().expect("seconds"));

@@ -14,9 +14,9 @@
 //! # }
 //! ```
 //!
-//! The API is blocking, and may also be called from an async runtime. When the process that owns a
-//! [`ControlPlane`] ends for any reason, even by SIGKILL, a small janitor process kills its
-//! children by process id and removes its files.
+//! The API is blocking, and may also be called from an async runtime. The process that owns a
+//! [`ControlPlane`] may end for any reason, even by SIGKILL. Then a small janitor process kills
+//! its children by process id and removes its files.
 //!
 //! The binaries come from the environment, or from the cache that `cargo xtask control-plane`
 //! fills: see [`Assets`].

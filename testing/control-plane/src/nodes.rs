@@ -36,7 +36,7 @@ pub struct NodeSpec {
     /// Its Ready condition.
     pub ready: Readiness,
     /// The age of the kubelet's last heartbeat. A controller manager reports a node as unknown after it has itself seen
-    /// no heartbeat for its grace period, which is a day by default here.
+    /// no heartbeat for its grace period. Here, that is one day by default.
     pub heartbeat_age: Duration,
     /// Whether it is cordoned.
     pub unschedulable: bool,

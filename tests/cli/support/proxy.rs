@@ -46,7 +46,7 @@ pub(crate) enum Treatment {
     Pass,
     /// Forwards it. After the server has answered, cuts the connection.
     LoseAnswer,
-    /// Forwards it. The answer's server time is ahead by so many seconds.
+    /// Forwards it. The answer's server time is ahead by this many seconds.
     Ahead(i64),
     /// Forwards it, and returns only the beginning of the answer: up to the end of an element of a list.
     CutAnswer,

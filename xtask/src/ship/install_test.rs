@@ -283,7 +283,7 @@ enum AsRoot {
 }
 
 impl AsRoot {
-    /// `None` if this machine allows neither.
+    /// `None` if this machine allows neither root nor a user namespace.
     fn find() -> Option<Self> {
         let can = |way: &Self| succeeds(way.command("chroot").args(["/", "true"]));
         [Self::Direct, Self::UserNamespace].into_iter().find(can)

@@ -18,7 +18,7 @@ on_both_servers! {
 
 const HOUR: i64 = 3600;
 
-/// A holder whose clock is ahead by so many seconds, and who has already had an answer from the
+/// A holder whose clock is ahead by this many seconds, and who has already had an answer from the
 /// server.
 async fn with_clock(cluster: &Cluster, ahead_seconds: i64) -> Maintenance {
     let ahead = Span::micros(ahead_seconds * 1_000_000);
