@@ -76,7 +76,7 @@ pub(crate) struct StatusArgs {
     #[arg(long, hide = true, conflicts_with = "state")]
     pub(crate) locked: bool,
 
-    /// Show only nodes that you have locked or on hold, also those of your running commands
+    /// Show only your locks and holds, also those of your running commands
     #[arg(long)]
     pub(crate) mine: bool,
 
