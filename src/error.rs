@@ -131,6 +131,8 @@ pub(crate) enum Failure {
         /// Whether the record is still there, without the taint.
         has_record: bool,
     },
+    /// The record or the taint of a fencing was removed while the command waited.
+    NoLongerFenced { node: String },
     /// The record or the taint of a fencing is still on the Node after the write that removes them.
     StaysFenced { node: String, left: Left },
     /// The result of a write to the Node is unknown.

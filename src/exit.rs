@@ -88,6 +88,7 @@ impl Failure {
             | Self::NothingFound(_)
             | Self::KeepsChanging { .. }
             | Self::NotKept { .. }
+            | Self::NoLongerFenced { .. }
             | Self::StaysFenced { .. }
             | Self::UnknownWrite { .. }
             | Self::NodeGone { .. }

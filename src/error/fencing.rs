@@ -78,6 +78,8 @@ pub(crate) enum FencingWrite {
     Hold,
     /// The end of the hold.
     EndHold,
+    /// The annotation that a hook may be running.
+    Hook,
     /// The record, by which the node is fenced. A hook stays recorded under this id until then.
     Record { hook: Option<String> },
     /// The return to service.

@@ -113,6 +113,7 @@ impl ErrorCode {
             | Failure::Unexpected(_)
             | Failure::TooSlow { .. }
             | Failure::NotKept { .. }
+            | Failure::NoLongerFenced { .. }
             | Failure::StaysFenced { .. }
             | Failure::Unread { .. }
             | Failure::UnknownUser

@@ -163,6 +163,12 @@ pub(crate) fn next_step(
     let narrowed = (!is_all || !program.repeats_nodes()).then(|| program.narrowed(done));
     let program = narrowed.as_ref().unwrap_or(program);
     let nodes = program.nodes(node);
+    // `release` and `unhold` refuse while the node is fenced.
+    let unfence = is_fenced.then(|| {
+        // It takes one node.
+        let node = if done.len() == 1 { node } else { "NODE" };
+        program.run(format_args!("unfence {node}"))
+    });
     match verb {
         Verb::Acquire => {
             let why = program.why();
@@ -170,8 +176,12 @@ pub(crate) fn next_step(
                 let duration = remaining(Span::seconds(duration));
                 format!("Expires {} (in {duration}). ", clock(end, now.latest))
             });
+            let (to, unfence) = match unfence {
+                Some(unfence) => ("To unfence and release", format!("\n  {unfence}")),
+                None => ("To release", String::new()),
+            };
             Some(format!(
-                "{}To release, extend or hold:\n  {release}\n  {renew}\n  {hold}",
+                "{}{to}, extend or hold:{unfence}\n  {release}\n  {renew}\n  {hold}",
                 expires.unwrap_or_default(),
                 release = program.run(format_args!("release {nodes}")),
                 renew = program.run(format_args!("renew {nodes}")),
@@ -183,15 +193,9 @@ pub(crate) fn next_step(
                 1 => ("A hold does not expire", "it"),
                 _ => ("Holds do not expire", "them"),
             };
-            // `unhold` refuses while the node is fenced.
-            let unfence = match is_fenced {
-                true => {
-                    // It takes one node.
-                    let node = if done.len() == 1 { node } else { "NODE" };
-                    let unfence = program.run(format_args!("unfence {node}"));
-                    format!(", unfence first:\n  {unfence}")
-                }
-                false => ":".to_owned(),
+            let unfence = match unfence {
+                Some(unfence) => format!(", unfence first:\n  {unfence}"),
+                None => ":".to_owned(),
             };
             Some(format!(
                 "{does}, and `kubectl drain` still evicts pods. To end {them}{unfence}\n  {}",

@@ -206,7 +206,8 @@ fn locking_a_fenced_node_warns() {
     node/worker-1 acquired by bob@laptop until [time] (30m)
     -- stderr
     Warning: node/worker-1 is fenced: it is off or cut off, and stays out of service until you run `kubectl maint unfence worker-1`
-    Expires [time] (in 30m). To release, extend or hold:
+    Expires [time] (in 30m). To unfence and release, extend or hold:
+      kubectl maint unfence worker-1
       kubectl maint release worker-1
       kubectl maint renew worker-1
       kubectl maint hold worker-1 -m WHY

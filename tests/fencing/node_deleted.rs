@@ -91,6 +91,38 @@ fn a_node_that_is_deleted_during_the_wait_is_reported() {
     is_free(&stage, &node);
 }
 
+/// A pod is left, so `fence` waits. The end of that pod must not count as the end of a fencing.
+#[test]
+fn a_fence_that_waits_notices_that_the_node_is_not_fenced_any_more() {
+    type Change = fn(&Stage, &str);
+    let untaint: Change = |stage, node| {
+        stage.kubectl(&["taint", "node", node, "node.kubernetes.io/out-of-service-"]);
+    };
+    let delete_node: Change = |stage, node| {
+        stage.kubectl(&["delete", "node", node]);
+    };
+    for (short, change, message) in [
+        (
+            "untainted",
+            untaint,
+            "is no longer fenced: somebody removed its ",
+        ),
+        ("deleted", delete_node, "was deleted, along with its lock"),
+    ] {
+        let (stage, node) = Stage::with_unreachable_node(&format!("fence-{short}"));
+        stage.create_pod_that_stays(&node);
+        let fence = stage.maint(["fence", &node, "--powered-off=dark", "-o", "json"]);
+        let fence = fence.args(["--accept-risk=no-owner", "-m", "it can go"]);
+        let running = fence.until_it_says("waiting for 1 pod");
+        change(&stage, &node);
+        let run = running.ends();
+        assert_eq!(run.code, 1, "{run}");
+        let error = format!("error: node/{node} {message}");
+        assert!(run.stderr.contains(&error), "{run}");
+        assert_eq!(run.item()["fenced"], json!(null), "{run}");
+    }
+}
+
 /// No hook was run, so no result of a hook is reported.
 #[test]
 fn a_node_that_is_deleted_while_its_record_is_taken_away_leaves_no_hold() {

@@ -320,3 +320,38 @@ fn a_kubelet_with_a_slow_clock_is_alive() {
     assert!(run.stderr.contains("its kubelet is alive"), "{run}");
     stage.is_untouched(&node);
 }
+
+/// A later release may have written it.
+#[test]
+fn an_unreadable_record_is_shown_before_it_is_replaced() {
+    let (stage, node) = Stage::with_unreachable_node("unreadable-record");
+    let record = json!({"version": 3, "who": "bob"});
+    stage.annotate(&node, "kubectl-maint.dev/fenced", &record);
+    for more in [&["--dry-run"][..], &[]] {
+        let run = stage
+            .maint(["fence", &node, "--powered-off=dark"])
+            .args(more);
+        let run = run.succeeds();
+        let warning = format!(
+            "Warning: node/{node} has an unreadable record of a fencing, perhaps of a later release; fencing it replaces that record: {record}"
+        );
+        assert!(run.stderr.contains(&warning), "{run}");
+    }
+}
+
+/// A dry run says what the run would say.
+#[test]
+fn a_dry_run_refuses_a_lock_that_is_too_short_for_the_hook() {
+    let (stage, node) = Stage::with_unreachable_node("short-lock");
+    stage.maint(["acquire", &node, "--duration=3m"]).succeeds();
+    for more in [&["--dry-run"][..], &[]] {
+        let run = stage
+            .maint(["fence", &node])
+            .args(more)
+            .args(["--", "true"]);
+        let run = run.run();
+        assert_eq!(run.code, 6, "{run}");
+        let message = format!("your lock on node/{node} has 2m");
+        assert!(run.stderr.contains(&message), "{run}");
+    }
+}

@@ -1,9 +1,11 @@
 //! The return of a fenced node, and what `unfence` leaves unchanged.
 
+use http::Method;
 use insta::assert_snapshot;
+use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::{PatientHook, Stage, eventually};
+use crate::support::{LABELLING, PatientHook, Stage, Treatment, eventually};
 
 /// A lock that existed before is used for the fencing, and stays.
 #[test]
@@ -136,6 +138,13 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     hint: when it is back, run `kubectl maint unfence worker-1`
     -- exit code 4
     ");
+    assert_eq!(
+        stage
+            .maint(["unfence", &node, "--timeout=0", "--", "true"])
+            .run()
+            .code,
+        4
+    );
     stage.comes_back(&node, "");
     assert_snapshot!(stage.maint(["unfence", &node]).run(), @"
     $ kubectl maint unfence worker-1
@@ -304,6 +313,53 @@ fn the_hold_of_somebody_who_took_over_stays() {
     stage.is_untouched(&node);
 }
 
+/// Nobody has the lock of the fenced node at first, and somebody acquires it during the wait.
+#[test]
+fn a_node_that_somebody_locked_meanwhile_is_not_unfenced() {
+    let (stage, node) = Stage::with_unreachable_node("locked-meanwhile");
+    stage.fence(&node);
+    stage.frees(&node);
+    let unfence = stage.maint(["unfence", &node, "--", "true"]);
+    let running = unfence.until_it_says("waiting up to 5m for it to come back");
+    let bob = stage.maint(["acquire", &node, "-m", "new disk"]);
+    bob.holder("bob@laptop").succeeds();
+    stage.comes_back(&node, "boot-2");
+    let run = running.ends();
+    assert_eq!(run.code, 3, "{run}");
+    let message = format!("cannot unfence node/{node}: locked by bob@laptop: \"new disk\" (since ");
+    assert!(run.stderr.contains(&message), "{run}");
+    assert!(stage.is_tainted(&node) && stage.record(&node).is_some());
+}
+
+/// A hook that another run started is not ended, even if it began after this run had read the node.
+#[test]
+fn a_hook_that_began_meanwhile_keeps_the_node_fenced() {
+    let (stage, node) = Stage::with_unreachable_node("hook-meanwhile");
+    stage.fence(&node);
+    stage.comes_back(&node, "boot-2");
+    let proxy = stage.proxy(|method, path| {
+        match *method == Method::PATCH && path.contains("/nodes/") && !path.contains(LABELLING) {
+            true => Treatment::Keep,
+            false => Treatment::Pass,
+        }
+    });
+    let slow = stage
+        .maint(["unfence", &node])
+        .kubeconfig(&proxy.kubeconfig);
+    let slow = slow.start();
+    let kept = proxy.kept();
+    let hook = stage.maint(["unfence", &node, "--", "sh", "-c", "echo begun; sleep 60"]);
+    let hook = hook.until_it_says("begun");
+    assert_eq!(kept.passes(), 409);
+    let run = slow.ends();
+    assert_eq!(run.code, 3, "{run}");
+    let message = format!("a hook may still be running for node/{node}");
+    assert!(run.stderr.contains(&message), "{run}");
+    assert!(stage.is_tainted(&node) && stage.hook(&node).is_some());
+    hook.is_sent(Signal::INT);
+    hook.ends();
+}
+
 /// A person set this taint without a record on purpose, so a person has to remove it.
 #[test]
 fn a_taint_without_a_record_needs_an_accepted_risk() {
@@ -311,13 +367,13 @@ fn a_taint_without_a_record_needs_an_accepted_risk() {
     let taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
     stage.kubectl(&["taint", "node", &node, taint]);
     stage.comes_back(&node, "boot-2");
-    assert_snapshot!(stage.maint(["unfence", &node]).run(), @r#"
+    assert_snapshot!(stage.maint(["unfence", &node]).run(), @"
     $ kubectl maint unfence worker-1
     -- stderr
-    error: cannot unfence node/worker-1: its out-of-service taint has no record, so earlier pods may still be running
+    error: cannot unfence node/worker-1: it has no readable record of a fencing, so earlier pods may still be running
     hint: if you know that it was restarted, add --accept-risk=boot-id -m WHY
     -- exit code 6
-    "#);
+    ");
     let acquire = stage.maint(["acquire", &node]);
     acquire.holder("bob@laptop").succeeds();
     let insist = [

@@ -234,6 +234,8 @@ fn http2_client(connector: HttpsConnector<Dialer>) -> HttpClient<Http2Connector>
         .http2_only(true)
         .http2_keep_alive_interval(KEEP_ALIVE)
         .http2_keep_alive_timeout(KEEP_ALIVE_ANSWER)
+        // A connection that was replaced counts as idle, although a watch may still use it.
+        .http2_keep_alive_while_idle(true)
         .build(Http2Connector(connector))
 }
 

@@ -38,8 +38,11 @@ impl FenceRun<'_> {
         timeout: &mut Timeout,
     ) -> Result<(), Failure> {
         let target = self.target;
-        let taint = &observed.evidence.state.out_of_service;
-        let remains = target.follow(taint, timeout).await?;
+        let followed = target.follow(observed, timeout).await;
+        if let Err(Failure::NodeGone { .. } | Failure::NoLongerFenced { .. }) = followed {
+            self.outcome = None;
+        }
+        let remains = followed?;
         self.check_lock_at_end(observed).await;
         let is_empty = remains.is_over();
         if let Some(record) = &observed.evidence.state.record {

@@ -1,16 +1,18 @@
 //! What proves that the node is off, and whether that proof is about the current machine.
 
 use futures::future::join;
+use kube::ResourceExt as _;
 use maintenance_lease::NodeLease;
 use maintenance_lease::env::{Env as _, Machine};
 use pod_safety::Removed;
+use pod_safety::fencing::record::ANNOTATION;
 use pod_safety::fencing::steps::{self, FencingEvidence, Step};
 use pod_safety::fencing::{Cost, How, Proof, Recording, UnchangedHeartbeat};
 
 use super::steps::FenceRun;
 use crate::error::{Failure, FencingRefusal, HookError};
 use crate::run::fencing::Observed;
-use crate::words::fencing::{kept_on_hold, replaced};
+use crate::words::fencing::{kept_on_hold, replaced, unreadable_replaced};
 
 impl FenceRun<'_> {
     /// Records the operator's word as the proof for the machine that is seen first.
@@ -115,6 +117,19 @@ impl FenceRun<'_> {
         }
     }
 
+    /// Warns once of an annotation that is no record, and that this run will replace: a later release may have written it.
+    fn warn_of_unreadable(&mut self, observed: &Observed) {
+        let evidence = &observed.evidence;
+        let annotation = evidence.node.annotations().get(ANNOTATION);
+        if let Some(text) = annotation
+            && evidence.state.record.is_none()
+            && !std::mem::replace(&mut self.has_warned_of_unreadable, true)
+        {
+            let replaced = unreadable_replaced(&self.target.node, text);
+            self.target.terminal().warn(replaced);
+        }
+    }
+
     /// The failure for a refusal. Says what stays as it is.
     fn refused(&mut self, why: &steps::Refusal) -> Failure {
         let target = self.target;
@@ -184,7 +199,10 @@ impl FenceRun<'_> {
             no_owner,
         };
         let next = evidence.next(observed.at, self.accepted);
-        self.warn_of_replaced(&evidence);
+        if next.is_ok() {
+            self.warn_of_replaced(&evidence);
+            self.warn_of_unreadable(observed);
+        }
         self.unread = evidence.unread();
         if let Err(steps::Refusal::OtherMachine { proof, now }) = &next {
             // The proof and the annotations on the Node belong to another machine. Nothing is known about this

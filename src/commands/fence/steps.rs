@@ -23,7 +23,8 @@ use crate::output::fencing::Fencing;
 use crate::run::fencing::{Attempts, FencingTarget, Hook, LeaseEnd, Observed, Timeout};
 use crate::ui::Terminal;
 use crate::words::fencing::{
-    self, Question, fenced, hold_ended, hold_lost, hold_not_ended, hold_stays, unrecorded,
+    self, Question, fenced, hold_ended, hold_lost, hold_not_ended, hold_stays, lock_lost,
+    unrecorded,
 };
 use crate::words::holder_name::person;
 use crate::words::with::command_line;
@@ -71,6 +72,8 @@ pub(super) struct FenceRun<'a> {
     pub(super) accepted_losses: Vec<String>,
     /// The reason, if one was given.
     pub(super) why: Option<String>,
+    /// Whether an annotation that is no record was reported.
+    pub(super) has_warned_of_unreadable: bool,
     /// What other tools did to the node, as reported last.
     pub(super) findings: Vec<Finding>,
     /// The cost that was reported last.
@@ -117,6 +120,7 @@ impl<'a> FenceRun<'a> {
             accepted: args.accepted(),
             accepted_losses: Vec::new(),
             why: args.common.risks.message.clone(),
+            has_warned_of_unreadable: false,
             findings: Vec::new(),
             cost: Cost::default(),
             blocked: None,
@@ -190,6 +194,9 @@ impl FenceRun<'_> {
                         has_record: observed.evidence.state.record.is_some(),
                     });
                 }
+                // The lease has expired since it was read: this process may have been stopped meanwhile.
+                (Step::Record, Some(_))
+                    if self.target.lock(observed.lease.as_ref()) != Lock::Callers => {}
                 (Step::Record, Some(proof)) => {
                     self.works_under(&observed);
                     let (record, written) = self.write_record(&observed, proof, &mut tries).await?;
@@ -275,7 +282,9 @@ impl FenceRun<'_> {
             state.is_fresh(observed.at) == Some(false) && state.status() == Some(Status::Unknown);
         let reports = self.args.suspect && !is_unreachable;
         let hook = reports.then(|| self.hook.program());
-        let question = Question::to_fence(&place, &target.node, hook.as_deref(), urgency);
+        let takes_hold = step == Step::Hold;
+        let hook = hook.as_deref().map(|hook| (hook, takes_hold));
+        let question = Question::to_fence(&place, &target.node, hook, urgency);
         let terminal = target.terminal();
         terminal
             .confirm_name(&question.facts, &question.text, &target.node)
@@ -342,7 +351,10 @@ impl FenceRun<'_> {
         if !self.recording.is_open() {
             return;
         }
-        let read = observed.evidence.state.record.as_ref();
+        // Both are written at once: an earlier record may be there without the taint.
+        let state = &observed.evidence.state;
+        let is_tainted = state.out_of_service.is_asserted();
+        let read = state.record.as_ref().filter(|_| is_tainted);
         let recording = std::mem::take(&mut self.recording);
         self.recording = recording.judged(read, observed.evidence.version());
         if self.recording.is_there()
@@ -465,6 +477,8 @@ impl FenceRun<'_> {
         let proof = match self.proof.clone() {
             Some(proof) => proof,
             None => {
+                let hook_timeout = self.args.common.hook.hook_timeout;
+                target.check_lasts(observed.lease.as_ref(), hook_timeout)?;
                 let hook = command_line(&self.args.common.hook.hook);
                 terminal.remark(fencing::dry_run_hook(&hook));
                 self.by_hook(&observed, String::new())
@@ -490,20 +504,22 @@ impl FenceRun<'_> {
 
     /// Warns if the lock that the node had at first was ended while this run waited. What can't be read now
     /// is not reported: the next command reads it again.
-    pub(super) async fn check_lock_at_end(&self, first: &Observed) {
+    pub(super) async fn check_lock_at_end(&mut self, first: &Observed) {
         let target = self.target;
         let reading = async { Ok(target.locks().get(&target.node).await?) };
         let (Lock::Callers, Ok(Some(lease))) = (
-            target.lock(first.lease.as_ref()),
+            target.lock_at(first.lease.as_ref(), first.at),
             target.common.interrupt.or(reading).await,
         ) else {
             return;
         };
         let had = first.lease.as_ref().and_then(NodeLease::lock_id);
         if had.is_some() && lease.lock_id() != had {
+            let is_hold = self.lease_end.take().is_none();
             let terminal = target.terminal();
             terminal.warn(match target.lock(Some(&lease)) {
-                Lock::Others => hold_lost(&target.node, &person(&lease)),
+                Lock::Others if is_hold => hold_lost(&target.node, &person(&lease)),
+                Lock::Others => lock_lost(&target.node, &person(&lease)),
                 Lock::Callers | Lock::Nobodys => hold_ended(&target.node, &lease),
             });
         }

@@ -73,8 +73,7 @@ impl UnfenceRun<'_> {
             true => {
                 // Everything was read before the operator answered, so it may be outdated.
                 let observed = target.observed().await?;
-                self.expect(meant.as_ref(), &observed)?;
-                self.check_lock(&observed)?;
+                self.check_again(meant.as_ref(), &observed)?;
                 observed
             }
             false => observed,
@@ -95,7 +94,7 @@ impl UnfenceRun<'_> {
             }
             return self.end_unfenced(&observed).await;
         }
-        self.expect(meant.as_ref(), &observed)?;
+        self.check_again(meant.as_ref(), &observed)?;
         let observed = self.clear(observed).await?;
         self.report(&(fencing::unfenced(&target.node) + target.suffix()));
         // The caller may have taken over the hold of the fencing, and may still be working on the node.
@@ -121,6 +120,10 @@ impl UnfenceRun<'_> {
     pub(super) async fn end_after_failure(&self, failure: Failure) -> Failure {
         let target = self.target;
         self.hook.remove_record().await;
+        if let (Failure::Interrupted, true) = (&failure, self.is_undone) {
+            let stays = fencing::undone_but_fenced(&target.node, target.program());
+            target.terminal().remark(stays);
+        }
         if !matches!(failure, Failure::NodeGone { .. }) {
             return failure;
         }
@@ -175,7 +178,7 @@ impl UnfenceRun<'_> {
                 return Ok(());
             }
             observed = target.observed().await?;
-            self.expect(meant, &observed)?;
+            self.check_again(meant, &observed)?;
         }
     }
 
@@ -217,7 +220,7 @@ impl UnfenceRun<'_> {
             }
             if timeout.remaining().is_zero() {
                 return Err(match refusal {
-                    Refusal::Unreachable if !limit.is_zero() => {
+                    Refusal::Unreachable if self.is_undone => {
                         Failure::Hook(HookError::StillUnreachable {
                             node: target.node.clone(),
                             waited: limit,
@@ -272,7 +275,7 @@ impl UnfenceRun<'_> {
             if !self.evidence(&observed).is_fenced() {
                 return Ok(observed);
             }
-            self.expect(meant.as_ref(), &observed)?;
+            self.check_again(meant.as_ref(), &observed)?;
             self.judge(&observed)?;
         }
     }
@@ -291,14 +294,16 @@ impl UnfenceRun<'_> {
         })
     }
 
-    /// The fencing must be the one that was confirmed: another one is somebody else's decision.
-    fn expect(&self, meant: Option<&Record>, observed: &Observed) -> Result<(), Failure> {
-        match observed.evidence.state.record.as_ref() == meant {
-            true => Ok(()),
-            false => Err(Failure::Fencing(FencingRefusal::FencedAgain {
+    /// The fencing must be the one that was confirmed: another one is somebody else's decision. Nobody may have started a hook
+    /// or locked the node since.
+    fn check_again(&self, meant: Option<&Record>, observed: &Observed) -> Result<(), Failure> {
+        if observed.evidence.state.record.as_ref() != meant {
+            return Err(Failure::Fencing(FencingRefusal::FencedAgain {
                 node: self.target.node.clone(),
-            })),
+            }));
         }
+        self.hook.check_alone(observed)?;
+        self.check_lock(observed)
     }
 
     fn judge(&self, observed: &Observed) -> Result<(), Failure> {

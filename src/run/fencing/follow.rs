@@ -1,32 +1,35 @@
 //! Watches a fenced node until Kubernetes has removed everything from it.
 
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt as _;
 use maintenance_lease::env::{Env as _, Machine};
 use pod_safety::fencing::Remains;
+use pod_safety::fencing::record::ANNOTATION;
 use pod_safety::fencing::steps::Refusal;
 use pod_safety::node_health::is_fresh;
 use pod_safety::taint::OutOfService;
 
-use super::target::FencingTarget;
+use super::target::{FencingTarget, Observed};
 use super::timeout::Timeout;
 use crate::error::{Failure, FencingRefusal};
 use crate::words::fencing;
 
 impl FencingTarget<'_> {
-    /// Waits until everything that can be removed from the node is gone. Prints what is left
+    /// Waits until everything that can be removed from the fenced node in `observed` is gone. Prints what is left
     /// whenever that changes, and returns what is left at the end.
     ///
     /// # Errors
-    /// If it can't be read to the end, if the node is alive again, or if it was interrupted.
+    /// If it can't be read to the end, if the node is not fenced any more, if it is alive again, or if it was interrupted.
     pub(crate) async fn follow(
         &self,
-        taint: &OutOfService,
+        observed: &Observed,
         timeout: &mut Timeout,
     ) -> Result<Remains, Failure> {
         let terminal = self.terminal();
         let mut is_unheard = false;
         let mut reported = Remains::default();
         loop {
-            let looking = async || self.common.interrupt.or(self.remains(taint)).await;
+            let looking = async || self.common.interrupt.or(self.remains(observed)).await;
             let (remains, unheard) = timeout.read(self, looking).await?;
             if let Some(why) = unheard
                 && !is_unheard
@@ -64,12 +67,15 @@ impl FencingTarget<'_> {
     }
 
     /// What is left, and why the heartbeat could not be read, if that failed.
-    async fn remains(&self, taint: &OutOfService) -> Result<(Remains, Option<String>), Failure> {
+    async fn remains(&self, fenced: &Observed) -> Result<(Remains, Option<String>), Failure> {
         let begun = Machine.boot();
+        let taint = &fenced.evidence.state.out_of_service;
         let (remains, heartbeat) = futures::join!(
             self.common.reader.remains(&self.node, taint),
             self.common.reader.heartbeat(&self.node)
         );
+        let (remains, node) = remains?;
+        self.check_fenced(fenced, node.as_ref())?;
         let now = self.at(begun);
         if let Ok(Some(heartbeat)) = &heartbeat
             && is_fresh(Some(*heartbeat), now)
@@ -79,6 +85,24 @@ impl FencingTarget<'_> {
                 why: Refusal::BackAlive(heartbeat.age(now)),
             }));
         }
-        Ok((remains?, heartbeat.err().map(|error| error.to_string())))
+        Ok((remains, heartbeat.err().map(|error| error.to_string())))
+    }
+
+    /// Checks that the Node that was `fenced` still is.
+    fn check_fenced(&self, fenced: &Observed, node: Option<&Node>) -> Result<(), Failure> {
+        let is_same = |node: &&Node| node.metadata.uid.as_deref() == Some(fenced.evidence.uid());
+        let name = self.node.clone();
+        let Some(node) = node.filter(is_same) else {
+            return Err(Failure::NodeGone { node: name });
+        };
+        let taints = node
+            .spec
+            .iter()
+            .flat_map(|spec| spec.taints.iter().flatten());
+        let is_tainted = OutOfService::of(taints).is_asserted();
+        match is_tainted && node.annotations().contains_key(ANNOTATION) {
+            true => Ok(()),
+            false => Err(Failure::NoLongerFenced { node: name }),
+        }
     }
 }

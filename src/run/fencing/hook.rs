@@ -9,7 +9,7 @@ use super::run_hook::{GRACE, run};
 use super::target::{Attempts, FencingTarget, Observed};
 use super::variables::set_all;
 use crate::args::hook::HookArgs;
-use crate::error::{Failure, HookError};
+use crate::error::{Failure, FencingWrite, HookError};
 use crate::run::program::check;
 use crate::words::fencing::hook_stays;
 
@@ -20,6 +20,8 @@ pub(crate) struct Hook<'a> {
     id: String,
     /// When the record was first sent, which is when the hook's time starts.
     begun: Option<(BootInstant, Now)>,
+    /// The version of the Node for which the record was sent, if no answer came.
+    open_on: Option<String>,
 }
 
 impl<'a> Hook<'a> {
@@ -38,6 +40,7 @@ impl<'a> Hook<'a> {
             args,
             id: nonce.iter().map(|byte| format!("{byte:02x}")).collect(),
             begun: None,
+            open_on: None,
         })
     }
 
@@ -108,6 +111,8 @@ impl<'a> Hook<'a> {
             let announcement = self.announcement(since);
             let patch = patch::announced(&observed.evidence.raw, &announcement);
             let written = target.patch(&patch, tries).await?;
+            let is_open = written == Written::Unknown;
+            self.open_on = is_open.then(|| observed.evidence.version().to_owned());
             if written != Written::Yes {
                 tries.observe_again(&target.node, written).await?;
                 return Ok(None);
@@ -197,7 +202,11 @@ impl<'a> Hook<'a> {
                 return Ok(());
             };
             if evidence.attempt().is_none_or(|it| it.id != id) {
-                return Ok(());
+                let may_come = id == self.id && self.open_on.as_deref() == Some(evidence.version());
+                return match may_come {
+                    true => Err(target.unknown(FencingWrite::Hook, Failure::Interrupted)),
+                    false => Ok(()),
+                };
             }
             let patch = patch::withdrawn(&evidence.raw);
             match target.patch(&patch, &mut tries).await? {

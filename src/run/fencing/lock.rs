@@ -11,6 +11,7 @@ use super::target::{FencingTarget, Observed};
 use crate::args::lock_id::LockIds;
 use crate::args::protect::Protection;
 use crate::error::{Failure, FencingRefusal, FencingWrite, LockAfter, ProtectionError};
+use crate::run::held_label::must_be_protected;
 use crate::run::side_effects::SideEffects;
 use crate::run::variables::is_held_by;
 use crate::words::fencing as words;
@@ -19,8 +20,13 @@ impl FencingTarget<'_> {
     /// Whose lock the node has. The caller holds it by a lease that has not expired, by a hold, or by the
     /// `with` that this runs under. That of `with` only counts if the lock id is the same.
     pub(crate) fn lock(&self, lease: Option<&NodeLease>) -> Lock {
+        self.lock_at(lease, self.now())
+    }
+
+    /// Whose lock the node had at `now`.
+    pub(crate) fn lock_at(&self, lease: Option<&NodeLease>, now: Now) -> Lock {
         let is_callers = |lease: &NodeLease| self.is_of_outer(lease) || self.locks().is_own(lease);
-        Lock::of(lease, self.now(), is_callers)
+        Lock::of(lease, now, is_callers)
     }
 
     /// When the caller's lease of the node ends; `None` if it is a hold, or not theirs.
@@ -94,21 +100,22 @@ impl FencingTarget<'_> {
     }
 
     /// Labels the Node of this hold, unless it is labeled already, and cordons it if `cordon` is set. Reports why if that
-    /// fails: the hold counts without it.
+    /// fails: the hold counts without the label.
     ///
     /// # Errors
-    /// That the command was interrupted.
+    /// If the Node is not cordoned as wanted, or that the command was interrupted.
     pub(crate) async fn label(&self, hold: &NodeLease, cordon: bool) -> Result<(), Failure> {
         let wanted = Protection {
             cordon,
             ..Protection::LABEL
         };
         let labeling = self.common.session.set_held_label(hold, &wanted);
-        self.common
+        let protected = self
+            .common
             .interrupt
             .with_grace(async { Ok(labeling.await) })
             .await?;
-        Ok(())
+        must_be_protected(&[protected])
     }
 
     /// Removes the held label, and ends the hold in `lease`, and no other. After Ctrl-C it waits a moment for the
@@ -215,7 +222,7 @@ impl FencingTarget<'_> {
 
     /// Checks that a lease that the caller already held lasts as long as the hook may take, because nobody
     /// renews it. A hold has no end, and an outer `with` renews its lease.
-    pub(super) fn check_lasts(
+    pub(crate) fn check_lasts(
         &self,
         lease: Option<&NodeLease>,
         limit: std::time::Duration,

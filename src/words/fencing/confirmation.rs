@@ -26,21 +26,25 @@ impl Question {
         }
     }
 
-    /// Before `node` is fenced; its name is the answer. `suspect_hook`: what runs, if the node still reports. `urgency`: why it comes now, if it was not named.
+    /// Before `node` is fenced; its name is the answer. `suspect_hook`: if the node still reports, what runs, and whether the node is
+    /// put on hold for that. `urgency`: why it comes now, if it was not named.
     pub(crate) fn to_fence(
         place: &str,
         node: &str,
-        suspect_hook: Option<&str>,
+        suspect_hook: Option<(&str, bool)>,
         urgency: Option<&str>,
     ) -> Self {
         let urgency = urgency.map(|urgency| format!("node/{node}: {urgency}"));
-        let suspected = suspect_hook.map(|hook| {
+        let suspected = suspect_hook.map(|(hook, takes_hold)| {
+            let hook = escape(hook);
             [
                 format!("node/{node} still reports to Kubernetes: its pods may still be running"),
-                format!(
-                    "It is put on hold and cordoned, and then {} runs on this machine.",
-                    escape(hook)
-                ),
+                match takes_hold {
+                    true => format!(
+                        "It is put on hold and cordoned, and then {hook} runs on this machine."
+                    ),
+                    false => format!("{hook} runs on this machine, under your lock."),
+                },
             ]
         });
         Self::new(

@@ -121,6 +121,19 @@ pub(crate) fn unread(node: &str, failure: &str) -> String {
     format!("could not read node/{node}; retrying ({})", escape(failure))
 }
 
+/// Message and hint if somebody removed the record or the taint of a fencing while `fence` waited.
+pub(crate) fn no_longer_fenced(node: &str, program: &Program) -> (String, String) {
+    (
+        format!(
+            "node/{node} is no longer fenced: somebody removed its fencing record or its out-of-service taint"
+        ),
+        format!(
+            "see its state with `{}`",
+            program.run(format_args!("describe {node}"))
+        ),
+    )
+}
+
 /// Message and hint if the record of a fencing was written, and then it or the taint was removed again.
 pub(crate) fn not_kept(node: &str, has_record: bool, program: &Program) -> (String, String) {
     let what = match has_record {
@@ -214,6 +227,8 @@ pub(crate) fn unknown(
                 program.run(format_args!("unfence {node}"))
             ),
         ),
+        // Named in the message that the annotation of the hook stays.
+        FencingWrite::Hook => (unknown("it was written"), check),
         FencingWrite::Record { hook } => (
             unknown(&format!("node/{node} was fenced")) + "; its lock is kept",
             match hook {

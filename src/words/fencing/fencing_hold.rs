@@ -80,6 +80,11 @@ pub(crate) fn hold_lost(node: &str, person: &str) -> String {
     format!("the fencing hold on node/{node} was lost: {person} has the lock now")
 }
 
+/// The caller's lease of the fenced `node` has ended, and somebody else has the lock.
+pub(crate) fn lock_lost(node: &str, person: &str) -> String {
+    format!("your lock on node/{node} has ended, and {person} has the lock now")
+}
+
 /// The lock of the fenced `node` was ended, and nobody has it now.
 pub(crate) fn hold_ended(node: &str, lease: &NodeLease) -> String {
     let by = lease.released_by().or(lease.last_holder());

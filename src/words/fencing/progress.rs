@@ -39,6 +39,14 @@ pub(crate) fn replaced(node: &str, record: &Record, why: Outdated) -> String {
     )
 }
 
+/// The annotation of `node` with this text is no record of a fencing that this release can read, and will be replaced.
+pub(crate) fn unreadable_replaced(node: &str, text: &str) -> String {
+    format!(
+        "node/{node} has an unreadable record of a fencing, perhaps of a later release; fencing it replaces that record: {}",
+        escape(text)
+    )
+}
+
 /// How a node was fenced, for the operator who undoes it.
 pub(crate) fn was_fenced(node: &str, record: &Record) -> String {
     format!("node/{node} was fenced {}", record_line(record))
@@ -64,12 +72,17 @@ pub(crate) fn shortened(node: &str, refusal: &Failure) -> String {
 
 /// The lease under which `node` is fenced expires by itself.
 pub(crate) fn lease_ends(node: &str, until: Instant, now: Instant, program: &Program) -> String {
-    format!(
-        "your lock on node/{node} expires at {}, and the fenced node is unlocked then; to keep it \
-         locked, run `{hold}`",
-        clock(until, now),
-        hold = program.run(format_args!("hold {node} -m WHY"))
-    )
+    let hold = program.run(format_args!("hold {node} -m WHY"));
+    let at = clock(until, now);
+    match until > now {
+        true => format!(
+            "your lock on node/{node} expires at {at}, and the fenced node is unlocked then; to keep it \
+             locked, run `{hold}`"
+        ),
+        false => format!(
+            "your lock on node/{node} expired at {at}, so the fenced node is unlocked; to lock it again, run `{hold}`"
+        ),
+    }
 }
 
 /// The lease under which `node` is fenced ends with the `with` that acquired it.

@@ -249,7 +249,7 @@ fn unfence_refused(
         ),
         unfencing::Refusal::Unrecorded => (
             format!(
-                "cannot unfence node/{node}: its out-of-service taint has no record, so earlier pods \
+                "cannot unfence node/{node}: it has no readable record of a fencing, so earlier pods \
                  may still be running"
             ),
             format!("if you know that it was restarted, {}", accepting()),

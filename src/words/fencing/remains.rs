@@ -41,6 +41,14 @@ pub(crate) fn stays_fenced(node: &str, program: &Program) -> String {
     )
 }
 
+/// `unfence` was interrupted after its hook.
+pub(crate) fn undone_but_fenced(node: &str, program: &Program) -> String {
+    format!(
+        "the hook succeeded, but node/{node} stays fenced; when it is back, run `{}`",
+        program.run(format_args!("unfence {node}"))
+    )
+}
+
 /// It is unknown whether the kubelet of `node` is alive again.
 pub(crate) fn kubelet_state_unknown(node: &str, why: &str) -> String {
     format!(

@@ -149,16 +149,14 @@ pub(crate) fn inside_with(line: &str) -> String {
 
 /// Another way, for nodes that can be fenced; `None` without any.
 pub(crate) fn fence_instead(nodes: &BTreeSet<&str>, program: &Program) -> Option<String> {
-    let (which, arguments) = match (nodes.first()?, nodes.len()) {
-        (node, 1) => (format!("node/{node}"), (*node).to_owned()),
-        (_, count) => (
-            format!("the {count} nodes"),
-            format!("--all-unreachable --max={count}"),
-        ),
+    // `--all-unreachable` might choose other nodes.
+    let (which, node, each) = match (nodes.first()?, nodes.len()) {
+        (node, 1) => (format!("node/{node}"), *node, ""),
+        (_, count) => (format!("the {count} nodes"), "NODE", " for each"),
     };
     Some(format!(
-        "safer, if you can power off or isolate {which}: `{}`",
-        program.run(format_args!("fence {arguments} -- HOOK"))
+        "safer, if you can power off or isolate {which}: `{}`{each}",
+        program.run(format_args!("fence {node} -- HOOK"))
     ))
 }
 
@@ -300,7 +298,7 @@ mod tests {
             hint(&["worker-1", "worker-2", "worker-3"]).as_deref(),
             Some(
                 "safer, if you can power off or isolate the 3 nodes: \
-                 `kubectl maint fence --all-unreachable --max=3 -- HOOK`"
+                 `kubectl maint fence NODE -- HOOK` for each"
             )
         );
     }

@@ -1,7 +1,7 @@
 //! Reads which pods and volumes remain on a fenced node.
 
 use futures::future::{join_all, join3};
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeSpec};
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeSpec};
 use maintenance_lease::{ApiError, escape};
 
 use super::Reader;
@@ -16,13 +16,18 @@ use crate::taint::OutOfService;
 const BY_DRIVER: &str = "kubernetes.io/csi/";
 
 impl Reader {
-    /// The pods and volumes that remain on a node with this out-of-service `taint`.
+    /// The pods and volumes that remain on a node with this out-of-service `taint`, and the Node; `None` if it does not exist
+    /// any more.
     ///
     /// # Errors
     /// If the Node, its pods or the VolumeAttachments can't be read. Without the permission to list
     /// VolumeAttachments, they are reported as unread. Volumes that can't be read are reported as volumes
     /// that may stay.
-    pub async fn remains(&self, node: &str, taint: &OutOfService) -> Result<Remains, ApiError> {
+    pub async fn remains(
+        &self,
+        node: &str,
+        taint: &OutOfService,
+    ) -> Result<(Remains, Option<Node>), ApiError> {
         let on_node = format!("fieldSelector=spec.nodeName%3D{}", escape(node));
         let (pods, attachments, read) = join3(
             self.list("/api/v1/pods", &on_node),
@@ -51,10 +56,11 @@ impl Reader {
             attachments: &attachments,
             in_tree: &in_tree,
         };
-        Ok(Remains {
+        let remains = Remains {
             unread,
             ..Remains::of(node, taint, &pods, attached, &claims)
-        })
+        };
+        Ok((remains, read))
     }
 
     /// The claim of each of these disks. `in_tree` has their names in the Node's status.
