@@ -9,7 +9,7 @@ use maintenance_lease::protocol::identity;
 use platform::is_quotable;
 
 use crate::object::{self, Kind};
-use crate::text::{escape, for_shell, shown};
+use crate::text::{escape, for_shell};
 
 /// How users run it.
 pub(crate) const NAME: &str = "kubectl maint";
@@ -121,8 +121,6 @@ pub(crate) struct Program {
     takes_over: bool,
     /// More flags for the same command, each after a space.
     also: String,
-    /// The nodes that follow the value of `-m`, and that value with them.
-    unquoted: Option<(Vec<String>, String)>,
     /// The holder of the `with` that this runs under.
     outer: Option<String>,
 }
@@ -158,7 +156,6 @@ impl Program {
             waits: values(typed, "wait").is_some(),
             takes_over: values(typed, "take_over").is_some(),
             also: String::new(),
-            unquoted: unquoted(typed),
             outer: None,
         }
     }
@@ -306,17 +303,6 @@ impl Program {
         self.named.len() == 1
     }
 
-    /// What to type if one of `nodes`, which can't be nodes, belongs to a reason that was not quoted.
-    pub(crate) fn unquoted_reason(&self, nodes: &[String]) -> Option<String> {
-        let (after, reason) = self.unquoted.as_ref()?;
-        let word = nodes.iter().find(|node| after.contains(node))?;
-        Some(format!(
-            "if \"{}\" belongs to the reason, quote it: -m {}",
-            shown(word),
-            for_shell(reason)
-        ))
-    }
-
     /// The flag of a dry run after a space; empty if it is none.
     pub(crate) fn dry_run(&self) -> &str {
         &self.dry_run
@@ -459,21 +445,6 @@ fn listed(nodes: &[String]) -> Option<String> {
     (nodes.len() <= MOST_NODES).then(|| nodes.join(" "))
 }
 
-/// The nodes right after the value of `-m`, and both as one reason.
-fn unquoted(typed: &ArgMatches) -> Option<(Vec<String>, String)> {
-    let (mut reason, nodes) = (values(typed, "message")?.pop()?, values(typed, "nodes")?);
-    let mut next = typed.indices_of("message")?.next_back()? + 1;
-    let mut after = Vec::new();
-    for (node, index) in nodes.into_iter().zip(typed.indices_of("nodes")?) {
-        if index == next {
-            reason = format!("{reason} {node}");
-            after.push(node);
-            next += 1;
-        }
-    }
-    (!after.is_empty()).then_some((after, reason))
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
@@ -590,18 +561,6 @@ mod tests {
         assert_eq!(some("acquire a b c -m x", &["b"]), "b");
         assert_eq!(some("acquire -l pool=gpu", &["a", "b"]), "a b");
         assert_eq!(some("acquire --all", &["a"; 11]), "NODE...");
-    }
-
-    #[test]
-    fn words_after_a_reason_may_belong_to_it() {
-        let hint = |line: &str, node: &str| run(line).unquoted_reason(&[node.to_owned()]);
-        assert_eq!(
-            hint("acquire a -m disk errors again --wait", "again").as_deref(),
-            Some(r#"if "again" belongs to the reason, quote it: -m 'disk errors again'"#)
-        );
-        assert_eq!(hint("acquire a -m disk errors", "a"), None);
-        assert_eq!(hint("acquire -m disk --wait a", "a"), None);
-        assert_eq!(hint("release a", "a"), None);
     }
 
     #[test]

@@ -46,10 +46,6 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             ),
         ),
         InputError::ObjectName { kind, name } => {
-            let unquoted = match kind {
-                Kind::Node => program.unquoted_reason(std::slice::from_ref(name)),
-                Kind::Pod | Kind::Claim | Kind::Namespace => None,
-            };
             let names = match kind {
                 Kind::Namespace => NAMESPACES,
                 Kind::Node | Kind::Pod | Kind::Claim => NAMES,
@@ -60,7 +56,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                     true => format!("a {kind} name must not be empty"),
                     false => format!("\"{}\" is not a valid {kind} name", shown(name)),
                 },
-                unquoted.unwrap_or_else(|| format!("{kind} {names}")),
+                format!("{kind} {names}"),
             )
         }
         InputError::NodeNames(names) => both(

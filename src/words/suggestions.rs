@@ -27,9 +27,6 @@ pub(crate) fn near_misses<'a>(
 /// What to type instead of the nodes in `unknown`, which don't exist: known names that were not given too, a
 /// line for each if these are few, else how to list all.
 pub(crate) fn instead_of(unknown: &[String], known: &[&str], program: &Program) -> Vec<String> {
-    if let Some(hint) = program.unquoted_reason(unknown) {
-        return vec![hint];
-    }
     let hints = unknown.iter().filter_map(|typed| {
         let others = known.iter().copied().filter(|known| !program.names(known));
         let near = near_misses(typed, others);

@@ -171,30 +171,6 @@ fn a_lock_beyond_the_limit_leads_to_a_hold() {
 }
 
 #[test]
-fn a_reason_without_quotes_is_recognized() {
-    in_memory("hints-quotes", |cluster| {
-        let node = cluster.node("worker-1");
-        let acquire = ["acquire", &node, "-m", "disk", "errors"];
-        assert_snapshot!(cluster.maint(acquire).run(), @r#"
-        $ kubectl maint acquire worker-1 -m disk errors
-        -- stderr
-        Error from server (NotFound): nodes "errors" not found
-        neither node was acquired
-        hint: if "errors" belongs to the reason, quote it: -m 'disk errors'
-        -- exit code 1
-        "#);
-        let acquire = ["acquire", &node, "-m", "disk", "Errors!"];
-        assert_snapshot!(cluster.maint(acquire).run(), @r#"
-        $ kubectl maint acquire worker-1 -m disk Errors!
-        -- stderr
-        error: "Errors!" is not a valid node name
-        hint: if "Errors!" belongs to the reason, quote it: -m 'disk Errors!'
-        -- exit code 2
-        "#);
-    });
-}
-
-#[test]
 fn errors_are_reported_before_any_question() {
     in_memory("hints-unasked", |cluster| {
         let node = cluster.node("worker-1");
