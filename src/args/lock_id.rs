@@ -79,9 +79,6 @@ impl FromStr for Ids {
     type Err = InvalidValue;
 
     fn from_str(typed: &str) -> Result<Self, Self::Err> {
-        if typed.is_empty() {
-            return Err(InvalidValue::EmptyLockId);
-        }
         if let Ok(id) = typed.parse() {
             return Ok(Self::Single(id));
         }

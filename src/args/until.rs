@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Utc};
+use chrono::{DateTime, FixedOffset, NaiveTime, TimeDelta, Utc};
 use maintenance_lease::LONGEST_DURATION;
 use maintenance_lease::protocol::Now;
 
@@ -65,7 +65,6 @@ pub(crate) fn time(typed: &str) -> Result<Until, InvalidValue> {
         Ok(Until::In(_)) => Err(InvalidValue::NotATime {
             typed: typed.to_owned(),
         }),
-        Err(_) if is_local(typed) => Err(InvalidValue::NoZone { or_duration: false }),
         Err(_) => Err(InvalidValue::UnknownTime { or_duration: false }),
         time => time,
     }
@@ -79,14 +78,10 @@ pub(crate) fn until(typed: &str) -> Result<Until, InvalidValue> {
     if let Some(time) = zoned(&format!("2000-01-01T{typed}")) {
         return Ok(Until::Next(time.time(), *time.offset()));
     }
-    if is_local(typed) {
-        return Err(InvalidValue::NoZone { or_duration: true });
+    match duration::length(typed) {
+        Err(InvalidValue::NotADuration) => Err(InvalidValue::UnknownTime { or_duration: true }),
+        length => length.map(Until::In),
     }
-    let is_date = typed.contains(':') || typed.get(4..5) == Some("-");
-    if typed.starts_with(|c: char| c.is_ascii_digit() || c == '-') && !is_date {
-        return duration::length(typed).map(Until::In);
-    }
-    Err(InvalidValue::UnknownTime { or_duration: true })
 }
 
 /// A time with a zone; its seconds are optional.
@@ -94,18 +89,6 @@ fn zoned(typed: &str) -> Option<DateTime<FixedOffset>> {
     DateTime::parse_from_rfc3339(typed)
         .or_else(|_| DateTime::parse_from_str(&typed.replace(' ', "T"), "%Y-%m-%dT%H:%M%#z"))
         .ok()
-}
-
-/// Whether this is a time or a date without a zone.
-fn is_local(typed: &str) -> bool {
-    let typed = typed.replace(' ', "T");
-    ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"]
-        .iter()
-        .any(|format| NaiveDateTime::parse_from_str(&typed, format).is_ok())
-        || ["%H:%M", "%H:%M:%S"]
-            .iter()
-            .any(|format| NaiveTime::parse_from_str(&typed, format).is_ok())
-        || NaiveDate::parse_from_str(&typed, "%Y-%m-%d").is_ok()
 }
 
 impl Until {
@@ -187,13 +170,12 @@ mod tests {
             "2026-05-31 12:00",
             "2026-05-31",
             "12:00",
+            "tomorrow",
+            "-2d",
         ] {
-            let no_zone = InvalidValue::NoZone { or_duration: true };
-            assert_eq!(until(typed), Err(no_zone), "{typed}");
+            let unknown = InvalidValue::UnknownTime { or_duration: true };
+            assert_eq!(until(typed), Err(unknown), "{typed}");
         }
-        let unknown = InvalidValue::UnknownTime { or_duration: true };
-        assert_eq!(until("tomorrow"), Err(unknown));
-        assert_eq!(until("-2d"), Err(InvalidValue::Negative));
         let typed = "90".to_owned();
         assert_eq!(until("90"), Err(InvalidValue::NoUnit { typed }));
     }
@@ -247,7 +229,7 @@ mod tests {
                     typed: "30m".to_owned(),
                 },
             ),
-            ("18:00", InvalidValue::NoZone { or_duration: false }),
+            ("18:00", InvalidValue::UnknownTime { or_duration: false }),
             ("soon", InvalidValue::UnknownTime { or_duration: false }),
         ] {
             assert_eq!(time(typed), Err(why), "{typed:?}");

@@ -5,20 +5,12 @@ use maintenance_lease::InvalidOption;
 /// Why the value of a flag or variable is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum InvalidValue {
-    /// A negative duration.
-    Negative,
     /// A number without a unit.
     NoUnit { typed: String },
-    /// A fraction of a second.
-    Fraction,
     /// Not a duration.
     NotADuration,
-    /// An M, which stands for months.
-    Months,
     /// A duration that is too long for any clock.
     BeyondClocks,
-    /// A duration to add, where only a total is accepted.
-    Added,
     /// More than the longest duration of a lock.
     LongLock,
     /// The same for a lock that is renewed.
@@ -29,14 +21,10 @@ pub(crate) enum InvalidValue {
     NotANumber { least: u16, most: u16 },
     /// A duration instead of a time.
     NotATime { typed: String },
-    /// A time without a zone, or no time; `or_duration` if a duration is accepted too.
-    NoZone { or_duration: bool },
-    /// Neither a time nor, with `or_duration`, a duration.
+    /// Not a time with a zone nor, with `or_duration`, a duration.
     UnknownTime { or_duration: bool },
     /// Not a lock id.
     NotALockId,
-    /// No lock id, for example from an empty variable of a script.
-    EmptyLockId,
     /// A value that the library does not accept.
     Option(InvalidOption),
     /// A tool without a known opt-out.

@@ -197,7 +197,7 @@ fn a_reason_and_a_time_with_a_zone_are_required() {
         assert_snapshot!(refused(&["-m", "disk", "--expect-until", "2040-01-01T12:00"]), @"
         $ kubectl maint hold worker-1 -m disk --expect-until 2040-01-01T12:00
         -- stderr
-        error: invalid value '2040-01-01T12:00' for '--expect-until <TIME>': add a time zone, e.g. 2026-11-22T18:00Z or 2026-11-22T18:00+02:00; or give a duration, e.g. 2d or 90m
+        error: invalid value '2040-01-01T12:00' for '--expect-until <TIME>': not a time with a time zone, e.g. 2026-11-22T18:00Z, or a duration, e.g. 2d or 90m
         hint: see `kubectl maint hold --help`
         -- exit code 2
         ");

@@ -324,7 +324,7 @@ fn a_lock_id_releases_only_its_acquisition() {
         assert_snapshot!(cluster.maint(["release", &node, "--lock-id", ""]).run(), @r#"
         $ kubectl maint release worker-1 --lock-id ""
         -- stderr
-        error: invalid value '' for '--lock-id <ID>': it is empty; use the output of acquire -o lock-id
+        error: invalid value '' for '--lock-id <ID>': not a lock id (see acquire -o lock-id)
         hint: see `kubectl maint release --help`
         -- exit code 2
         "#);

@@ -45,7 +45,7 @@ fn less_than_a_second() {
     assert_snapshot!(acquire_for("0.5s"), @"
     $ kubectl maint acquire worker-1 --duration 0.5s
     -- stderr
-    error: invalid value '0.5s' for '--duration <TIME>': must be a whole number of seconds
+    error: invalid value '0.5s' for '--duration <TIME>': must be a whole number of seconds from 1s to 1h
     hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
@@ -96,7 +96,7 @@ fn negative() {
     assert_snapshot!(acquire_for("-5m"), @"
     $ kubectl maint acquire worker-1 --duration -5m
     -- stderr
-    error: invalid value '-5m' for '--duration <TIME>': must not be negative
+    error: invalid value '-5m' for '--duration <TIME>': not a duration, e.g. 90s, 30m or 1h
     hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");

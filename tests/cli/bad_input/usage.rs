@@ -591,11 +591,11 @@ fn values_that_cannot_be_meant_have_a_hint() {
         ),
         (
             &["acquire", "worker-1", "--until", "18:00"],
-            "add a time zone, e.g. 18:00Z or 18:00+02:00\n",
+            "not a time with a time zone, e.g. 18:00Z or 2026-11-22T18:00Z\n",
         ),
         (
             &["acquire", "worker-1", "--duration", "+20m"],
-            "must not begin with +: only renew adds to the time that is left\n",
+            "not a duration, e.g. 90s, 30m or 1h\n",
         ),
         (
             &["acquire", "worker-1", "--wait", "--timeout", "9999d"],
