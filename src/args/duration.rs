@@ -63,18 +63,14 @@ pub(crate) fn renewal(typed: &str) -> Result<Duration, InvalidValue> {
     }
 }
 
-/// The shortest lease duration of at least `seconds` that is easy to type: whole minutes from 10 minutes on. `None` if a
-/// lock can't last that long.
-pub(crate) fn shortest_lease(seconds: u32) -> Option<Duration> {
+/// The shortest lease duration of at least `seconds` that is easy to type: whole minutes from 10 minutes on.
+pub(crate) fn shortest_lease(seconds: u32) -> Duration {
     const MINUTE: u64 = 60;
     let seconds = match u64::from(seconds) {
         seconds if seconds < 10 * MINUTE => seconds,
         seconds => seconds.next_multiple_of(MINUTE),
     };
-    let shortest = Duration::from_secs(seconds);
-    maintenance_lease::check_duration(shortest)
-        .is_ok()
-        .then_some(shortest)
+    Duration::from_secs(seconds)
 }
 
 /// What a negative timeout means, as in kubectl.
@@ -110,12 +106,10 @@ mod tests {
 
     #[test]
     fn the_shortest_lease_is_easy_to_type() {
-        let seconds = |seconds| shortest_lease(seconds).map(|shortest| shortest.as_secs());
-        assert_eq!(seconds(599), Some(599));
-        assert_eq!(seconds(600), Some(600));
-        assert_eq!(seconds(601), Some(660));
-        assert_eq!(seconds(3541), Some(3600));
-        assert_eq!(seconds(3601), None);
+        let seconds = |seconds| shortest_lease(seconds).as_secs();
+        assert_eq!(seconds(599), 599);
+        assert_eq!(seconds(600), 600);
+        assert_eq!(seconds(601), 660);
     }
 
     #[test]

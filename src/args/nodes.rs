@@ -157,19 +157,16 @@ fn listed(path: &Path, stdin: impl Read) -> Result<Vec<String>, Failure> {
     let bytes =
         read_list(path, stdin).with_context(|| format!("--nodes-from {}", path.display()))?;
     let list = || path.to_owned();
-    if bytes.len() as u64 > LONGEST_LIST {
-        let most = LONGEST_LIST;
-        return Err(InputError::LongList { list: list(), most }.into());
-    }
-    let text = String::from_utf8(bytes).map_err(|_| InputError::NotText { list: list() })?;
+    let is_short = bytes.len() as u64 <= LONGEST_LIST;
+    let text = String::from_utf8(bytes).ok().filter(|_| is_short);
+    let text = text.ok_or_else(|| InputError::NotAList {
+        list: list(),
+        most: LONGEST_LIST,
+    })?;
     let lines = text.lines().map(str::trim).enumerate();
     let named = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let names = named.map(|(index, line)| {
-        let name = match line.contains(char::is_whitespace) {
-            true => Err(InputError::Words(line.to_owned())),
-            false => node_name(line),
-        };
-        name.map_err(|error| InputError::Line {
+        node_name(line).map_err(|error| InputError::Line {
             list: list(),
             number: index + 1,
             error: Box::new(error),
@@ -303,7 +300,7 @@ mod tests {
         );
         assert_eq!(
             listed_in("a b"),
-            Err("--nodes-from -, line 1: \"a b\" is more than one word".into())
+            Err("--nodes-from -, line 1: \"a b\" is not a valid node name".into())
         );
     }
 

@@ -25,8 +25,6 @@ pub(crate) enum InputError {
     ObjectName { kind: Kind, name: String },
     /// Several names in one word.
     NodeNames(String),
-    /// More than one word in a line of a list.
-    Words(String),
     /// A line of a list is invalid.
     Line {
         /// The list; `-` is standard input.
@@ -35,16 +33,12 @@ pub(crate) enum InputError {
         number: usize,
         error: Box<InputError>,
     },
-    /// A list is longer than `most` bytes; `-` is standard input.
-    LongList { list: PathBuf, most: u64 },
-    /// A list is not UTF-8.
-    NotText { list: PathBuf },
+    /// A list is longer than `most` bytes, or is not UTF-8; `-` is standard input.
+    NotAList { list: PathBuf, most: u64 },
     /// A time that has passed.
     Past { flag: &'static str },
     /// A time that no calendar has.
     BeyondCalendar { flag: &'static str },
-    /// A time of day that has passed.
-    PassedUntil { ago: Duration },
     /// A lock can't last until then.
     FarUntil { time: DateTime<Utc> },
     /// A lease too short to be renewed in time.
@@ -54,8 +48,8 @@ pub(crate) enum InputError {
         request: Duration,
         /// The time to end the command.
         grace: Duration,
-        /// The shortest duration for these; `None` if a lock can't last that long.
-        shortest: Option<Duration>,
+        /// The shortest duration for these, which may be more than a lock can last.
+        shortest: Duration,
     },
     /// Not an identity that can hold locks.
     Holder(InvalidIdentity),
@@ -88,9 +82,7 @@ pub(crate) enum InputError {
         /// The flag or variable that has it.
         source: &'static str,
     },
-    /// The variable for a lock id is empty.
-    EmptyLockId { variable: &'static str },
-    /// The variable for a lock id has something else.
+    /// The variable for a lock id is empty, or has something else.
     NotALockId { variable: &'static str },
     /// A node is to be fenced without a proof that it is off.
     NoProof,

@@ -1,7 +1,5 @@
 //! Invalid input: what is wrong, and what to type instead.
 
-use pod_safety::words::age;
-
 use super::hint_command::{NO_PROOF, Program};
 use super::time::{length, longest_lock, rfc3339};
 use super::usage::{ONLY_ONE, missing};
@@ -63,10 +61,6 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             format!("\"{}\" is not a valid node name", shown(names)),
             "separate node names with spaces",
         ),
-        InputError::Words(line) => both(
-            format!("\"{}\" is more than one word", shown(line)),
-            ONE_ON_EACH_LINE,
-        ),
         InputError::Line {
             list,
             number,
@@ -76,19 +70,18 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             let list = list.display();
             both(
                 format!("--nodes-from {list}, line {number}: {message}"),
-                hint,
+                match **error {
+                    InputError::NodeNames(_) => ONE_ON_EACH_LINE.to_owned(),
+                    _ => hint,
+                },
             )
         }
-        InputError::LongList { list, most } => both(
+        InputError::NotAList { list, most } => both(
             format!(
-                "--nodes-from {}: more than {} MiB",
+                "--nodes-from {}: not UTF-8 text of at most {} MiB",
                 list.display(),
                 most >> 20
             ),
-            ONE_ON_EACH_LINE,
-        ),
-        InputError::NotText { list } => both(
-            format!("--nodes-from {}: not UTF-8", list.display()),
             ONE_ON_EACH_LINE,
         ),
         InputError::Past { flag } => both(
@@ -98,10 +91,6 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
         InputError::BeyondCalendar { flag } => both(
             format!("{flag} is after the year 9999"),
             format!("remove {flag}: a hold does not expire"),
-        ),
-        InputError::PassedUntil { ago } => both(
-            format!("--until has passed: it was {} ago", age((*ago).into())),
-            format!("use a time at most {} from now", longest_lock()),
         ),
         InputError::FarUntil { time } => {
             let (time, longest) = (rfc3339(*time), longest_lock());
@@ -118,24 +107,18 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             grace,
             shortest,
         } => {
-            let [lease, request, grace] = [lease, request, grace].map(|&time| length(time.into()));
-            match shortest.map(|shortest| length(shortest.into())) {
-                Some(shortest) => both(
-                    format!(
-                        "--lease-duration {lease} is too short: --request-timeout {request} and --grace {grace} \
-                         need at least {shortest}"
-                    ),
-                    "use a longer --lease-duration, or a shorter --request-timeout or --grace",
+            let times = [lease, request, grace, shortest];
+            let [lease, request, grace, shortest] = times.map(|&time| length(time.into()));
+            both(
+                format!(
+                    "--lease-duration {lease} is too short: --request-timeout {request} and --grace {grace} \
+                     need at least {shortest}"
                 ),
-                None => both(
-                    format!(
-                        "--request-timeout {request} and --grace {grace} are too long: the lock would have to last \
-                         more than {}",
-                        longest_lock()
-                    ),
-                    "use a shorter --grace or --request-timeout",
+                format!(
+                    "use a shorter --request-timeout or --grace, or a longer --lease-duration (at most {})",
+                    longest_lock()
                 ),
-            }
+            )
         }
         InputError::Holder(error) => both(error.to_string(), "choose another name with --holder"),
         InputError::NoLockIds { flag } => both(
@@ -172,13 +155,9 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                 false => unset(source),
             },
         ),
-        InputError::EmptyLockId { variable } => both(
-            format!("{variable} is set, but empty"),
-            set_to_lock_id(variable),
-        ),
         InputError::NotALockId { variable } => both(
             format!("{variable} is not a lock id"),
-            set_to_lock_id(variable),
+            format!("unset {variable}, or set it to the output of `acquire -o lock-id`"),
         ),
         InputError::NoProof => both(
             "missing proof that the node is off: give `--powered-off=HOW` or `-- HOOK`",
@@ -284,8 +263,4 @@ fn without_lock_ids(instead: &str, source: &str) -> String {
 
 fn unset(variable: &str) -> String {
     format!("put `env -u {variable}` before the command")
-}
-
-fn set_to_lock_id(variable: &str) -> String {
-    format!("unset {variable}, or set it to the output of `acquire -o lock-id`")
 }

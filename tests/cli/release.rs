@@ -331,7 +331,7 @@ fn a_lock_id_releases_only_its_acquisition() {
         assert_snapshot!(cluster.maint(["release", &node]).env("MAINT_LOCK_ID", "").run(), @"
         $ kubectl maint release worker-1
         -- stderr
-        error: MAINT_LOCK_ID is set, but empty
+        error: MAINT_LOCK_ID is not a lock id
         hint: unset MAINT_LOCK_ID, or set it to the output of `acquire -o lock-id`
         -- exit code 2
         ");

@@ -248,14 +248,7 @@ fn the_end_may_be_a_time_of_day() {
         // A time of day that has passed is an error. It does not mean tomorrow.
         let passed = chrono::Utc::now() - chrono::TimeDelta::minutes(10);
         let passed = run(&["renew", &node], &passed.format("%H:%MZ").to_string());
-        assert!(
-            passed.contains("error: --until has passed: it was [length] ago"),
-            "{passed}"
-        );
-        assert!(
-            passed.contains("use a time at most 1h from now"),
-            "{passed}"
-        );
+        assert!(passed.contains("error: --until is in the past"), "{passed}");
         assert!(passed.ends_with("-- exit code 2"), "{passed}");
         assert_snapshot!(run(&["acquire", &node, "--wait"], &at(10)), @"
         $ kubectl maint acquire worker-1 --wait --until [time]

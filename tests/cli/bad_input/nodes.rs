@@ -174,7 +174,7 @@ fn a_list_with_a_bad_line() {
     assert_snapshot!(listed().stdin("worker-1\nnode/worker-2\nworker 3\n").run(), @r#"
     $ kubectl maint acquire --nodes-from -
     -- stderr
-    error: --nodes-from -, line 3: "worker 3" is more than one word
+    error: --nodes-from -, line 3: "worker 3" is not a valid node name
     hint: put one node on each line
     -- exit code 2
     "#);
@@ -188,7 +188,7 @@ fn a_list_with_a_bad_line() {
     assert_snapshot!(listed().stdin(&b"worker-1\nworker\xff\n"[..]).run(), @"
     $ kubectl maint acquire --nodes-from -
     -- stderr
-    error: --nodes-from -: not UTF-8
+    error: --nodes-from -: not UTF-8 text of at most 16 MiB
     hint: put one node on each line
     -- exit code 2
     ");

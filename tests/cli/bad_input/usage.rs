@@ -668,7 +668,7 @@ fn values_that_cannot_be_meant_have_a_hint() {
                 "--",
                 "true",
             ],
-            "too long: the lock would have to last more than 1h\nhint: use a shorter --grace or --request-timeout\n",
+            "\nhint: use a shorter --request-timeout or --grace, or a longer --lease-duration (at most 1h)\n",
         ),
     ] {
         let run = nowhere.maint(words).run();

@@ -276,7 +276,7 @@ fn usage_errors_have_a_code_of_their_own() {
     $ kubectl maint with worker-1 --lease-duration 31s -- true
     -- stderr
     error: --lease-duration 31s is too short: --request-timeout 10s and --grace 10s need at least 32s
-    hint: use a longer --lease-duration, or a shorter --request-timeout or --grace
+    hint: use a shorter --request-timeout or --grace, or a longer --lease-duration (at most 1h)
     -- exit code 125
     ");
     assert_snapshot!(cluster.maint(["with", "worker-1", "--", "true"]).run(), @"
