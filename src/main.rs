@@ -104,11 +104,7 @@ fn say_usage(error: &clap::Error, line: CommandLine<'_>) -> Code {
         terminal.data(help.ansi().to_string().trim_end());
         return terminal.code(Code::DONE);
     }
-    let lines = match line.code() == Code::WRAPPER {
-        true => line.of_with(error),
-        false => None,
-    };
-    let lines = lines.or_else(|| line.of_command(error));
+    let lines = line.of_command(error);
     let lines = lines.unwrap_or_else(|| line.of_parser(error));
     report_usage(lines, line)
 }

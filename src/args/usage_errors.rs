@@ -15,7 +15,7 @@ use crate::error::{InvalidValue, Verb};
 use crate::exit::Code;
 use crate::object::Kind;
 use crate::text::{for_shell, shown};
-use crate::words::hint_command::{MANY, Program};
+use crate::words::hint_command::Program;
 use crate::words::input::hold_instead;
 use crate::words::suggestions::near_misses;
 use crate::words::time::longest_lock;
@@ -49,41 +49,7 @@ impl<'a> CommandLine<'a> {
         command.try_get_matches_from(self.words).ok()
     }
 
-    /// What to report if the line, one of `with`, can't be parsed; `None` if the parser's message is good
-    /// enough.
-    pub(crate) fn of_with(self, error: &clap::Error) -> Option<Lines> {
-        let has_dashes = self.words.iter().any(|word| word == "--");
-        let invalid = match error.get(ContextKind::InvalidArg) {
-            Some(ContextValue::String(argument)) => std::slice::from_ref(argument),
-            Some(ContextValue::Strings(arguments)) => arguments,
-            _ => return None,
-        };
-        let is_missing = |what: &str| invalid.iter().any(|argument| argument.contains(what));
-        let (message, hint) = match (error.kind(), invalid) {
-            (ErrorKind::UnknownArgument, [flag]) => match flag.as_str() {
-                "--duration" | "--until" if has_dashes => (
-                    usage::with_has_no_end(flag),
-                    usage::LEASE_DURATION_INSTEAD.to_owned(),
-                ),
-                _ if has_dashes => return None,
-                flag => (usage::no_flag("with", flag), usage::put_dashes(flag)),
-            },
-            (ErrorKind::MissingRequiredArgument, _) if is_missing("NODE") => {
-                (usage::missing("NODE"), usage::run_with())
-            }
-            (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") && has_dashes => (
-                usage::NO_COMMAND_AFTER_DASHES.to_owned(),
-                self.with_command(),
-            ),
-            (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") => {
-                (usage::NO_COMMAND.to_owned(), self.with_command())
-            }
-            _ => return None,
-        };
-        Some((message, hint))
-    }
-
-    /// The same for a line of any other command.
+    /// What to report if the line can't be parsed; `None` if the parser's message is good enough.
     pub(crate) fn of_command(self, error: &clap::Error) -> Option<Lines> {
         let word = |kind| match error.get(kind) {
             Some(ContextValue::String(word)) => Some(word.as_str()),
@@ -109,7 +75,6 @@ impl<'a> CommandLine<'a> {
                     usage::takes_no_value(flag),
                     match flag {
                         "--wait" if length(typed).is_ok() => usage::limit_wait(typed),
-                        "--wait" => usage::TIMEOUT_LIMITS_THE_WAIT.to_owned(),
                         _ => usage::without_value(flag, typed),
                     },
                 )
@@ -129,18 +94,18 @@ impl<'a> CommandLine<'a> {
                 );
                 let flag = flag_name(argument);
                 if typed.is_empty() && flag.starts_with('-') {
-                    return Some((usage::needs_value(flag), self.value_of(flag)));
+                    let hint = match flag {
+                        "--powered-off" => usage::say_how_powered_off(),
+                        _ => self.see_help_of(),
+                    };
+                    return Some((usage::needs_value(flag), hint));
                 }
                 let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue) else {
                     return None;
                 };
-                let near = near_misses(typed, valid.iter().map(String::as_str));
                 (
                     usage::unknown_value(argument, typed, valid),
-                    match near.first() {
-                        Some(near) => usage::did_you_mean(near),
-                        None => self.hint_for(error),
-                    },
+                    self.hint_for(error),
                 )
             }
             ErrorKind::ValueValidation => {
@@ -197,52 +162,25 @@ impl<'a> CommandLine<'a> {
                             usage::see_help(Some(command.get_name()))
                         },
                     ),
-                    None => (
-                        usage::unknown_flag(typed),
-                        match self.command_with(typed) {
-                            Some(command) => usage::put_after_command(typed, &command),
-                            None => usage::see_flags(),
-                        },
-                    ),
+                    None => (usage::unknown_flag(typed), usage::put_after_command()),
                 }
-            }
-            ErrorKind::ArgumentConflict => {
-                let one = flag_name(word(ContextKind::InvalidArg)?);
-                let other = match error.get(ContextKind::PriorArg)? {
-                    ContextValue::String(other) => flag_name(other),
-                    ContextValue::Strings(others) => flag_name(others.first()?),
-                    _ => return None,
-                };
-                if one == other {
-                    return None;
-                }
-                (usage::conflict(one, other), usage::ONLY_ONE.to_owned())
             }
             ErrorKind::MissingRequiredArgument => {
                 let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg)
                 else {
                     return None;
                 };
-                let help = usage::see_help(Some(self.command()?.get_name()));
-                match &missing[..] {
-                    [missing] if missing == "--wait" => {
-                        (usage::requires("--timeout", "--wait"), help)
-                    }
-                    [missing] if missing == "--pods" => (
-                        usage::requires("--all-namespaces", "--pods"),
-                        usage::NO_NAMESPACE_BUT_PODS.to_owned(),
-                    ),
-                    [missing] if flag_name(missing) == "--max" => {
-                        (usage::missing("--max"), usage::ADD_MAX.to_owned())
-                    }
-                    [missing] if flag_name(missing) == "--message" => {
-                        (usage::missing("--message"), usage::ADD_REASON.to_owned())
-                    }
-                    missing => {
-                        let missing: Vec<&str> = missing.iter().map(|it| flag_name(it)).collect();
-                        (usage::all_missing(&missing), help)
-                    }
-                }
+                let missing = missing.iter().map(|argument| match flag_name(argument) {
+                    "COMMAND" => "`-- COMMAND`",
+                    name => name,
+                });
+                let missing: Vec<&str> = missing.collect();
+                let (command, last) = (self.command()?, missing.last()?);
+                let hint = usage::add_missing(command.get_name(), last);
+                (
+                    usage::missing(&missing.join(" and ")),
+                    hint.unwrap_or_else(|| self.see_help_of()),
+                )
             }
             _ => return None,
         };
@@ -290,26 +228,9 @@ impl<'a> CommandLine<'a> {
         if runs_one || trailing.is_empty() || (named == 0 && !is_selected) {
             return None;
         }
-        let trailing = command_line(trailing);
         let hint = match verb {
-            "acquire" | "hold" | "wait" => {
-                let nodes: Vec<String> = nodes.take(named).map(|node| for_shell(node)).collect();
-                let nodes = match named {
-                    0 => MANY.to_owned(),
-                    _ => nodes.join(" "),
-                };
-                let program = Program::new(matches);
-                let reason = program.reason().map(|reason| format!(" -m {reason}"));
-                let wait = if program.waits() || verb == "wait" {
-                    " --wait"
-                } else {
-                    ""
-                };
-                let reason = reason.unwrap_or_default();
-                let own = program.run(format_args!("with {nodes}{wait}{reason}"));
-                usage::run(&format!("{own} -- {trailing}"))
-            }
-            _ => usage::remove_command(&trailing),
+            "acquire" | "hold" | "wait" => usage::run_with(),
+            _ => usage::remove_command(&command_line(trailing)),
         };
         Some((usage::runs_no_command(verb), hint))
     }
@@ -329,21 +250,6 @@ impl<'a> CommandLine<'a> {
         let mut arguments = of_command.chain(all.get_arguments());
         let argument = arguments.find(|it| it.get_long() == flag.strip_prefix("--"))?;
         Some(argument.get_env()?.to_string_lossy().into_owned())
-    }
-
-    /// What to type for the missing value of `flag`.
-    fn value_of(self, flag: &str) -> String {
-        match (flag, self.node_of()) {
-            ("--powered-off", Some(node)) => usage::how_powered_off(node),
-            _ => self.see_help_of(),
-        }
-    }
-
-    /// The node on a line of `fence`.
-    fn node_of(self) -> Option<&'a str> {
-        let words = self.words.iter().filter_map(|word| word.to_str());
-        let mut after = words.skip_while(|word| *word != "fence").skip(1);
-        after.find(|word| !word.starts_with('-') && node_name(word).is_ok())
     }
 
     /// What to report if a word on the line was probably meant as the value of the flag before it. That
@@ -402,6 +308,9 @@ impl<'a> CommandLine<'a> {
         };
         let name = command.get_name();
         match (name, typed) {
+            ("with", _) if !self.words.iter().any(|word| word == "--") => {
+                return usage::put_dashes(typed);
+            }
             ("acquire" | "with" | "renew", "--force") | ("release", "--take-over") => {
                 return usage::to_end_another(&by(Verb::Release, "--force"));
             }
@@ -450,45 +359,10 @@ impl<'a> CommandLine<'a> {
         matches.map_or_else(|_| Program::default(), |matches| Program::new(&matches))
     }
 
-    /// How to run the `with` of the line, which lacks a command.
-    fn with_command(self) -> String {
-        let own = self.words.iter().take_while(|word| *word != "--");
-        let has_dashes = own.clone().count() < self.words.len();
-        let words = own.cloned().chain(["--", "COMMAND"].map(OsString::from));
-        let words: Vec<OsString> = words.collect();
-        let with_dashes = CommandLine {
-            words: &words,
-            ..self
-        };
-        let program = with_dashes.program(|word| word);
-        match program.verb() {
-            // Without dashes, a second word may be the command.
-            "with" if has_dashes || !program.nodes("").contains(' ') => {
-                usage::add_command(&program.same_command(""))
-            }
-            _ => usage::run_with(),
-        }
-    }
-
     /// Whether `command` takes a hook and `typed` may be its beginning: it is no name of a node.
     fn is_hook(self, command: &Command, typed: &str) -> bool {
         let takes_hook = command.get_arguments().any(|arg| arg.get_id() == "hook");
         takes_hook && node_name(typed).is_err() && !self.words.iter().any(|word| word == "--")
-    }
-
-    /// The first command on the line, if it has `flag`, which was put before it.
-    fn command_with(self, flag: &str) -> Option<String> {
-        let mut all = (self.commands)();
-        all.build();
-        let words = self.words.iter().filter_map(|word| word.to_str());
-        let command = words.skip(1).find_map(|word| all.find_subcommand(word))?;
-        let has = |arg: &clap::Arg| {
-            let long = arg.get_long().map(|long| format!("--{long}"));
-            let short = arg.get_short().map(|short| format!("-{short}"));
-            long.as_deref() == Some(flag) || short.as_deref() == Some(flag)
-        };
-        let has = command.get_arguments().any(has);
-        has.then(|| command.get_name().to_owned())
     }
 }
 

@@ -28,25 +28,9 @@ pub(crate) fn run_with() -> String {
     format!("run `{NAME} with NODE... -- COMMAND`")
 }
 
-/// `line` is the same with a placeholder for the missing command.
-pub(crate) fn add_command(line: &str) -> String {
-    format!("add the command: `{line}`")
-}
-
 pub(crate) fn no_flag(command: &str, flag: &str) -> String {
     format!("{command} has no flag {flag}")
 }
-
-/// `flag` would set how long the lock of `with` lasts.
-pub(crate) fn with_has_no_end(flag: &str) -> String {
-    format!(
-        "{}: the lock lasts as long as COMMAND",
-        no_flag("with", flag)
-    )
-}
-
-pub(crate) const LEASE_DURATION_INSTEAD: &str =
-    "remove it; --lease-duration is the time until the lock expires after a crash";
 
 pub(crate) fn put_dashes(flag: &str) -> String {
     format!(
@@ -59,30 +43,23 @@ pub(crate) fn missing(what: &str) -> String {
     format!("missing {what}")
 }
 
-/// Several are missing.
-pub(crate) fn all_missing(what: &[&str]) -> String {
-    missing(&what.join(" and "))
+/// What to add if `command` lacks an argument; `None` if its name says it.
+pub(crate) fn add_missing(command: &str, argument: &str) -> Option<String> {
+    let hint = match (command, argument) {
+        ("with", "NODE" | "`-- COMMAND`") => return Some(run_with()),
+        (_, "--max") => "add --max=N, the most nodes to fence, after --all-unreachable",
+        (_, "--message") => "add -m WHY",
+        (_, "--wait") => "add --wait, or remove --timeout",
+        (_, "--pods") => "nodes have no namespace: remove -A, or add --pods to show stuck pods",
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
-
-pub(crate) const NO_COMMAND_AFTER_DASHES: &str = "missing COMMAND after `--`";
-
-pub(crate) const NO_COMMAND: &str = "missing `-- COMMAND`";
-
-pub(crate) const ADD_MAX: &str = "add --max=N, the most nodes to fence, after --all-unreachable";
-
-pub(crate) const ADD_REASON: &str = "add -m WHY";
 
 /// The hook begins with `program`.
 pub(crate) fn put_dashes_before_hook(program: &str) -> String {
     format!("put `--` before the hook: `-- {program}`")
 }
-
-pub(crate) fn requires(flag: &str, other: &str) -> String {
-    format!("{flag} requires {other}")
-}
-
-pub(crate) const NO_NAMESPACE_BUT_PODS: &str =
-    "nodes have no namespace: remove -n, or add --pods to show stuck pods";
 
 pub(crate) fn unknown_command(typed: &str) -> String {
     format!("unknown command \"{typed}\"")
@@ -99,8 +76,6 @@ pub(crate) fn without_value(flag: &str, typed: &str) -> String {
         _ => use_flag(flag),
     }
 }
-
-pub(crate) const TIMEOUT_LIMITS_THE_WAIT: &str = "remove the value; --timeout limits the wait";
 
 pub(crate) fn limit_wait(limit: &str) -> String {
     format!("to wait at most {limit}, use --wait --timeout {limit}")
@@ -139,10 +114,6 @@ pub(crate) fn runs_no_command(command: &str) -> String {
     format!("{command} does not run a command")
 }
 
-pub(crate) fn run(command: &str) -> String {
-    format!("run `{command}`")
-}
-
 /// What follows `--`.
 pub(crate) fn remove_command(command: &str) -> String {
     format!("remove `-- {command}`")
@@ -162,8 +133,8 @@ pub(crate) fn is_value_of(variable: &str) -> String {
     format!("{variable} has this value: unset it, or set it to another")
 }
 
-pub(crate) fn how_powered_off(node: &str) -> String {
-    format!("run `{NAME} fence {node} --powered-off=\"{NO_PROOF}\"`")
+pub(crate) fn say_how_powered_off() -> String {
+    use_flag(&format!("--powered-off=\"{NO_PROOF}\""))
 }
 
 pub(crate) fn unexpected_argument(typed: &str) -> String {
@@ -183,19 +154,12 @@ pub(crate) fn unknown_flag(typed: &str) -> String {
     format!("unknown flag: {typed}")
 }
 
-pub(crate) fn put_after_command(flag: &str, command: &str) -> String {
-    format!("put {flag} after the command: `{NAME} {command} … {flag} …`")
-}
-
-pub(crate) fn conflict(one: &str, other: &str) -> String {
-    format!("{one} and {other} cannot be combined")
+/// Few flags may come before the command.
+pub(crate) fn put_after_command() -> String {
+    format!("put the flags of a command after it; see `{NAME} --help` and `{NAME} options`")
 }
 
 pub(crate) const ONLY_ONE: &str = "use only one of them";
-
-pub(crate) fn see_flags() -> String {
-    format!("see `{NAME} --help` and `{NAME} options`")
-}
 
 pub(crate) fn see_commands() -> String {
     format!("see `{NAME} --help` for the list of commands")
@@ -209,12 +173,9 @@ pub(crate) fn see_help(command: Option<&str>) -> String {
     }
 }
 
-/// What to run instead of `typed`, a command of kubectl or a synonym of one of ours; `None` if that is not known.
+/// What to run instead of `typed`, a command of kubectl; `None` if that is not known.
 pub(crate) fn instead_of_kubectl(typed: &str) -> Option<String> {
     match typed {
-        "show" => Some(did_you_mean_command("describe")),
-        "take" => Some(did_you_mean_command("acquire")),
-        "extend" => Some(did_you_mean_command("renew")),
         "get" | "list" | "ls" => Some(format!("run `{NAME} status`")),
         "drain" | "cordon" => Some(format!(
             "lock the node with `{NAME} acquire NODE`, then run `kubectl {typed} NODE`"
@@ -238,6 +199,7 @@ pub(crate) fn instead_of_flag(command: &str, flag: &str) -> Option<String> {
             return Some(format!("print data with `{NAME} status NODE -o json`"));
         }
         ("with", "-l" | "--selector" | "--all") => "name the nodes before --",
+        ("with", "--duration" | "--until") => "remove it: the lock lasts as long as COMMAND",
         ("force-delete", "-y" | "--yes" | "--force") => {
             "accept the risks by ID: --accept-risk=ID -m WHY"
         }

@@ -424,8 +424,8 @@ fn impossible_waits_are_usage_errors() {
     assert_snapshot!(cluster.maint(["acquire", "a", "--timeout", "30s"]).run(), @"
     $ kubectl maint acquire a --timeout 30s
     -- stderr
-    error: --timeout requires --wait
-    hint: see `kubectl maint acquire --help`
+    error: missing --wait
+    hint: add --wait, or remove --timeout
     -- exit code 2
     ");
 }

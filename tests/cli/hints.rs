@@ -216,8 +216,8 @@ fn a_node_is_explained_by_other_commands() {
         assert_snapshot!(cluster.maint(["status", "-A"]).run(), @"
         $ kubectl maint status -A
         -- stderr
-        error: --all-namespaces requires --pods
-        hint: nodes have no namespace: remove -n, or add --pods to show stuck pods
+        error: missing --pods
+        hint: nodes have no namespace: remove -A, or add --pods to show stuck pods
         -- exit code 2
         ");
         assert_snapshot!(cluster.maint(["status", "--pods", "-n", "default"]).run(), @"

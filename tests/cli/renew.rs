@@ -253,8 +253,8 @@ fn the_end_may_be_a_time_of_day() {
         assert_snapshot!(run(&["acquire", &node, "--wait"], &at(10)), @"
         $ kubectl maint acquire worker-1 --wait --until [time]
         -- stderr
-        error: --wait and --until cannot be combined
-        hint: use only one of them
+        error: the argument '--wait' cannot be used with '--until <TIME>'
+        hint: see `kubectl maint acquire --help`
         -- exit code 2
         ");
         assert_snapshot!(run(&["acquire", &node], "30m"), @"

@@ -260,8 +260,8 @@ fn filters_that_make_no_sense_are_refused() {
 
     $ kubectl maint status --state=locked --locked
     -- stderr
-    error: --state and --locked cannot be combined
-    hint: use only one of them
+    error: the argument '--state <STATE,...>' cannot be used with '--locked'
+    hint: see `kubectl maint status --help`
     -- exit code 2
 
     $ kubectl maint status --abandoned=1
@@ -278,8 +278,8 @@ fn filters_that_make_no_sense_are_refused() {
 
     $ kubectl maint status --sort-by=age -w
     -- stderr
-    error: --sort-by and --watch cannot be combined
-    hint: use only one of them
+    error: the argument '--sort-by <KEY>' cannot be used with '--watch'
+    hint: see `kubectl maint status --help`
     -- exit code 2
 
     $ kubectl maint status -L pool=gpu
@@ -290,8 +290,8 @@ fn filters_that_make_no_sense_are_refused() {
 
     $ kubectl maint status --pods --state=locked
     -- stderr
-    error: --pods and --state cannot be combined
-    hint: use only one of them
+    error: the argument '--pods' cannot be used with '--state <STATE,...>'
+    hint: see `kubectl maint status --help`
     -- exit code 2
     ");
 }

@@ -68,7 +68,7 @@ fn unknown_flags() {
     $ kubectl maint -o json status
     -- stderr
     error: unknown flag: -o
-    hint: put -o after the command: `kubectl maint status … -o …`
+    hint: put the flags of a command after it; see `kubectl maint --help` and `kubectl maint options`
     -- exit code 2
     ");
     assert_snapshot!(cluster.maint(["hold", "worker-1", "--duration", "2h"]).run(), @"
@@ -89,7 +89,7 @@ fn unknown_flags() {
     $ kubectl maint --nonsense
     -- stderr
     error: unknown flag: --nonsense
-    hint: see `kubectl maint --help` and `kubectl maint options`
+    hint: put the flags of a command after it; see `kubectl maint --help` and `kubectl maint options`
     -- exit code 2
     ");
     assert_snapshot!(cluster.maint(["fence", "worker-1", "worker-2"]).run(), @r#"
@@ -156,7 +156,7 @@ fn missing_values() {
     $ kubectl maint fence worker-1 --powered-off
     -- stderr
     error: --powered-off needs a value
-    hint: run `kubectl maint fence worker-1 --powered-off="HOW YOU KNOW"`
+    hint: use --powered-off="HOW YOU KNOW"
     -- exit code 2
     "#);
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "--duration"]).run(), @"
@@ -237,8 +237,8 @@ fn a_command_of_with_that_is_not_after_dashes() {
     assert_snapshot!(with(&["worker-1", "--"]), @"
     $ kubectl maint with worker-1 --
     -- stderr
-    error: missing COMMAND after `--`
-    hint: add the command: `kubectl maint with worker-1 -- COMMAND`
+    error: missing `-- COMMAND`
+    hint: run `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["--", "ssh", "worker-1"]), @"
@@ -276,15 +276,11 @@ fn flags_and_verbs_of_other_tools_have_hints() {
             "cordon node/worker-1",
             "lock the node with `kubectl maint acquire NODE`, then run `kubectl cordon NODE`",
         ),
-        ("show worker-1", "did you mean `kubectl maint describe`?"),
-        ("take worker-1", "did you mean `kubectl maint acquire`?"),
-        ("extend worker-1", "did you mean `kubectl maint renew`?"),
         (
             "install --dry-run",
             "print the objects with `kubectl maint install -o yaml`",
         ),
         ("completion tcsh", "see `kubectl maint completion --help`"),
-        ("completion bsh", "did you mean bash?"),
         (
             "steal worker-1",
             "see `kubectl maint --help` for the list of commands",
@@ -297,8 +293,8 @@ fn flags_and_verbs_of_other_tools_have_hints() {
     assert_snapshot!(said("release --mine --force"), @"
     $ kubectl maint release --mine --force
     -- stderr
-    error: --mine and --force cannot be combined
-    hint: use only one of them
+    error: the argument '--mine' cannot be used with '--force'
+    hint: see `kubectl maint release --help`
     -- exit code 2
     ");
     assert_snapshot!(said("acquire worker-1 --wait=10m"), @"
@@ -339,8 +335,8 @@ fn flags_and_verbs_of_other_tools_have_hints() {
     assert_snapshot!(said("with worker-1 --duration 2h -- bash"), @"
     $ kubectl maint with worker-1 --duration 2h -- bash
     -- stderr
-    error: with has no flag --duration: the lock lasts as long as COMMAND
-    hint: remove it; --lease-duration is the time until the lock expires after a crash
+    error: with has no flag --duration
+    hint: remove it: the lock lasts as long as COMMAND
     -- exit code 125
     ");
     assert_snapshot!(said("with worker-1 --lease-duration 2h -- bash"), @"
@@ -416,19 +412,19 @@ fn a_command_after_the_nodes_of_another_verb_is_not_read_as_nodes() {
     $ kubectl maint acquire worker-1 --context=default -m disk -- ls -l
     -- stderr
     error: acquire does not run a command
-    hint: run `kubectl maint with worker-1 -m disk --context default -- ls -l`
+    hint: run `kubectl maint with NODE... -- COMMAND`
     -- exit code 2
     ");
     for (words, command, hint) in [
         (
             &["hold", "-l", "pool=gpu", "-m", "disk", "--", "ls"][..],
             "hold",
-            "run `kubectl maint with NODE... -m disk -- ls`",
+            "run `kubectl maint with NODE... -- COMMAND`",
         ),
         (
             &["wait", "worker-1", "--", "./reboot.sh"],
             "wait",
-            "run `kubectl maint with worker-1 --wait -- ./reboot.sh`",
+            "run `kubectl maint with NODE... -- COMMAND`",
         ),
         (
             &["release", "--mine", "--", "ls", "a b"],
@@ -506,7 +502,8 @@ fn an_end_that_is_a_duration_has_a_hint_that_works() {
         ),
         (
             "acquire worker-1 --until 18:00Z --duration 20m",
-            "error: --until and --duration cannot be combined\nhint: use only one of them\n",
+            "error: the argument '--until <TIME>' cannot be used with '--duration <TIME>'\n\
+             hint: see `kubectl maint acquire --help`\n",
         ),
     ] {
         let run = cluster.maint(line.split(' ')).run();
@@ -654,10 +651,6 @@ fn values_that_cannot_be_meant_have_a_hint() {
         (
             &["describe", "worker-1", "-o", "json"],
             "hint: print data with `kubectl maint status NODE -o json`\n",
-        ),
-        (
-            &["acquire", "worker-1", "--wait=soon"],
-            "hint: remove the value; --timeout limits the wait\n",
         ),
         (
             &[

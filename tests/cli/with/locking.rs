@@ -254,7 +254,7 @@ fn usage_errors_have_a_code_of_their_own() {
     $ kubectl maint with worker-1
     -- stderr
     error: missing `-- COMMAND`
-    hint: add the command: `kubectl maint with worker-1 -- COMMAND`
+    hint: run `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(cluster.maint(["with", "-l", "a=b", "--", "true"]).run(), @"
