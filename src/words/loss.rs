@@ -1,6 +1,6 @@
 //! A lost lock while a command runs under it, in two lines: what happened, and the next step.
 
-use maintenance_lease::protocol::{Instant, Now, Span};
+use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{Lost, LostBy, NodeLease};
 use platform::KILL;
 use supervisor::Signal;
@@ -8,7 +8,7 @@ use under_lease::Stage;
 
 use super::holder_name::{named, of_node, person};
 use super::lock::{about, why};
-use super::time::{clock, length};
+use super::time::clock;
 use crate::text::escape;
 use crate::words::hint_command::Program;
 use crate::words::holder::HoldingCommand;
@@ -70,16 +70,10 @@ fn cause(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
     match &lost.by {
         LostBy::Expiry => match &lost.problem {
             Some(problem) => format!("it could not be renewed in time ({})", escape(problem)),
-            // No request failed: the Lease ends sooner than requested, or the process did not run for some
-            // time.
-            None => format!(
-                "it was not renewed in time{}. Either its Lease was edited, or this process or machine \
-                 was paused",
-                lease.map_or_else(String::new, |lease| format!(
-                    ": {}",
-                    recorded_end(lease, now)
-                ))
-            ),
+            // No request failed.
+            None => "it was not renewed in time. Either its Lease was edited, or this process or machine \
+                     was paused"
+                .to_owned(),
         },
         LostBy::TakeOver(by) => match before.and_then(|before| before.ended_before(lease?)) {
             Some(end) => format!(
@@ -93,29 +87,20 @@ fn cause(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
             ),
             None => format!("taken over by {}", holder().unwrap_or_else(|| of_node(by))),
         },
-        LostBy::Replacement(Some(by)) => format!(
-            "its Lease was deleted and created again for {}",
-            holder().unwrap_or_else(|| of_node(by))
-        ),
         LostBy::Release => match lease.and_then(|lease| Some((lease, lease.released_by()?))) {
             Some((lease, by)) => format!("released by {}{}", named(by), why(lease)),
             None => "it was released".to_owned(),
         },
         LostBy::Deletion => "its Lease was deleted".to_owned(),
-        LostBy::Replacement(None) => "its Lease was deleted and created again".to_owned(),
+        LostBy::Replacement(by) => {
+            let by = by.as_deref().map(|by| holder().unwrap_or_else(|| of_node(by)));
+            let whose = by.map(|by| format!(" for {by}"));
+            format!(
+                "its Lease was deleted and created again{}",
+                whose.unwrap_or_default()
+            )
+        }
         LostBy::Election => "coordinated leader election took over its Lease".to_owned(),
-    }
-}
-
-/// The end of a Lease according to its own fields.
-fn recorded_end(lease: &NodeLease, now: Now) -> String {
-    match lease.end() {
-        Some(end) => format!(
-            "its Lease ended at {}, {} after the last renewal",
-            clock(end, now.latest),
-            length(Span::seconds(lease.duration_seconds()))
-        ),
-        None => "its Lease has no readable renewal time".to_owned(),
     }
 }
 

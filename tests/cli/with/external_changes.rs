@@ -43,7 +43,7 @@ fn an_edit_that_shortens_the_lease_differs_from_an_unreachable_server() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: lost the lock on node/worker-1 (the command is ended before the lock expires): it was not renewed in time: its Lease ended at [time], 4s after the last renewal. Either its Lease was edited, or this process or machine was paused
+        error: lost the lock on node/worker-1 (the command is ended before the lock expires): it was not renewed in time. Either its Lease was edited, or this process or machine was paused
         hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
@@ -56,7 +56,7 @@ fn an_edit_that_removes_the_times_ends_the_lock() {
         let node = cluster.node("worker-1");
         let edit = json!({"spec": {"acquireTime": null, "renewTime": null}});
         let run = edited(cluster, &node, &edit);
-        let said = "it was not renewed in time: its Lease has no readable renewal time. Either its Lease was edited";
+        let said = "it was not renewed in time. Either its Lease was edited";
         assert!(run.stderr.contains(said), "{run}");
         assert_eq!(run.code, 5, "{run}");
     });
