@@ -132,50 +132,29 @@ impl Verb {
         }
     }
 
-    /// How many nodes are locked or renewed, or would be in a `dry_run`; `None` if the result of a single node
-    /// says it.
+    /// How many nodes are locked or renewed, or would be in a `dry_run`, and which are not; `None` if the result of a single
+    /// node says it.
     pub(crate) fn summary(self, outcomes: &Outcomes, dry_run: bool) -> Option<String> {
         let Outcomes { done, left, open } = outcomes;
         let all = done.len() + left.len() + open.len();
         if all < 2 {
             return None;
         }
-        let (are, state, be) = match (dry_run, self) {
-            (true, _) => ("", format!("would be {}", self.state()), "would be"),
-            (false, Self::Renew) => ("", self.state().to_owned(), "was"),
-            (false, _) => ("are ", self.state().to_owned(), "was"),
-        };
-        let participle = match self {
-            // It may not have been on hold.
-            Self::Unhold => "changed",
-            _ => self.participle(),
-        };
-        let known = match (self, &done[..], &left[..], &open[..]) {
-            (_, _, [], []) if all == 2 => format!("both nodes {are}{state}"),
-            (_, _, [], []) => format!("all {all} nodes {are}{state}"),
-            (_, [], _, []) if all == 2 => format!("neither node {be} {participle}"),
-            (_, [], _, []) => format!("none of the {all} nodes {be} {participle}"),
-            (_, [], [], _) => {
-                return Some(format!(
-                    "unknown whether any of the {all} nodes {be} {participle}"
-                ));
-            }
-            (_, [], ..) => format!(
-                "{} of {all} nodes not {participle}: {}",
-                left.len(),
-                list(left)
-            ),
-            (Self::Renew | Self::Release | Self::Unhold, _, [_, ..], _) => format!(
-                "{} of {all} nodes {state}; not {participle}: {}",
+        let would_be = if dry_run { "would be " } else { "" };
+        let known = match (&done[..], &open[..]) {
+            // Others may have locked them.
+            ([], []) => return Some(format!("0 of {all} nodes {would_be}{}", self.participle())),
+            ([], _) => None,
+            (done, _) => Some(format!(
+                "{} of {all} nodes {would_be}{}",
                 done.len(),
-                list(left)
-            ),
-            _ => format!("{} of {all} nodes {state}: {}", done.len(), list(done)),
+                self.state()
+            )),
         };
-        Some(match &open[..] {
-            [] => known,
-            open => format!("{known}; unknown: {}", list(open)),
-        })
+        let not = (!left.is_empty()).then(|| format!("not {}: {}", self.participle(), list(left)));
+        let unknown = (!open.is_empty()).then(|| format!("unknown: {}", list(open)));
+        let parts: Vec<String> = known.into_iter().chain(not).chain(unknown).collect();
+        Some(parts.join("; "))
     }
 }
 
@@ -238,15 +217,11 @@ mod tests {
         assert_eq!(summary(Verb::Release, &["a"], &[], &[]), "");
         assert_eq!(
             summary(Verb::Acquire, &["a", "b"], &[], &[]),
-            "both nodes are locked"
+            "2 of 2 nodes locked"
         );
         assert_eq!(
             summary(Verb::Renew, &["a"], &["b", "c"], &[]),
             "1 of 3 nodes renewed; not renewed: b, c"
-        );
-        assert_eq!(
-            summary(Verb::Renew, &["a", "b"], &[], &[]),
-            "both nodes renewed"
         );
         assert_eq!(
             summary(Verb::Release, &["a", "b"], &["c"], &[]),
@@ -254,13 +229,13 @@ mod tests {
         );
         assert_eq!(
             summary(Verb::Hold, &[], &["a", "b"], &[]),
-            "neither node was put on hold"
+            "0 of 2 nodes put on hold"
         );
         let many: Vec<String> = (0..12).map(|n| n.to_string()).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(
-            summary(Verb::Acquire, &many, &["x"], &[]),
-            "12 of 13 nodes locked: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
+            summary(Verb::Acquire, &["x"], &many, &[]),
+            "1 of 13 nodes locked; not acquired: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
         );
     }
 
@@ -272,7 +247,7 @@ mod tests {
         };
         assert_eq!(
             Verb::Acquire.summary(&outcomes, true).as_deref(),
-            Some("both nodes would be locked")
+            Some("2 of 2 nodes would be locked")
         );
     }
 
@@ -280,23 +255,15 @@ mod tests {
     fn unknown_outcomes_are_not_denied() {
         assert_eq!(
             summary(Verb::Acquire, &[], &["a"], &["b"]),
-            "1 of 2 nodes not acquired: a; unknown: b"
-        );
-        assert_eq!(
-            summary(Verb::Acquire, &["a"], &["b"], &["c"]),
-            "1 of 3 nodes locked: a; unknown: c"
-        );
-        assert_eq!(
-            summary(Verb::Acquire, &[], &[], &["a", "b"]),
-            "unknown whether any of the 2 nodes was acquired"
+            "not acquired: a; unknown: b"
         );
         assert_eq!(
             summary(Verb::Release, &["a"], &["b"], &["c"]),
             "1 of 3 nodes free; not released: b; unknown: c"
         );
         assert_eq!(
-            summary(Verb::Unhold, &["a"], &[], &["b"]),
-            "1 of 2 nodes free: a; unknown: b"
+            summary(Verb::Unhold, &[], &[], &["a", "b"]),
+            "unknown: a, b"
         );
     }
 }

@@ -213,7 +213,7 @@ fn a_dry_run_shows_the_result_without_a_lock_id() {
         node/worker-1 acquired by alice@bastion until [time] (30m) (dry run)
         node/worker-2 acquired by alice@bastion until [time] (30m) (dry run)
         -- stderr
-        both nodes would be locked (dry run)
+        2 of 2 nodes would be locked (dry run)
         -- exit code 0
         ");
         assert_snapshot!(dry_run(&["-o", "lock-id"]), @"
@@ -356,7 +356,7 @@ fn missing_nodes_are_reported_by_their_selection() {
         -- stderr
         Error from server (NotFound): nodes "wroker-1" not found
         Error from server (NotFound): nodes "wroker-2" not found
-        neither node was acquired
+        0 of 2 nodes acquired
         hint: wroker-1: did you mean worker-1, worker-2?
         hint: wroker-2: did you mean worker-2, worker-1?
         -- exit code 1
@@ -381,7 +381,7 @@ fn several_nodes_are_acquired_all_or_none() {
         -- stderr
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
         hint: wait for it with `kubectl maint acquire worker-3 worker-1 worker-2 --wait`
-        none of the 3 nodes was acquired; add --partial to lock the 2 nodes that were not refused
+        0 of 3 nodes acquired; add --partial to lock the 2 nodes that were not refused
         -- exit code 3
         ");
         for node in [one, three] {
@@ -404,7 +404,7 @@ fn several_nodes_are_acquired_all_or_none() {
           kubectl maint release worker-3 worker-1
           kubectl maint renew worker-3 worker-1
           kubectl maint hold worker-3 worker-1 -m WHY
-        2 of 3 nodes locked: worker-3, worker-1
+        2 of 3 nodes locked; not acquired: worker-2
         -- exit code 3
         "
         );
@@ -425,7 +425,7 @@ fn several_nodes_are_acquired_all_or_none() {
           kubectl maint release worker-3 worker-1 worker-2
           kubectl maint renew worker-3 worker-1 worker-2
           kubectl maint hold worker-3 worker-1 worker-2 -m WHY
-        all 3 nodes are locked
+        3 of 3 nodes locked
         -- exit code 0
         ");
     });
@@ -463,7 +463,7 @@ fn all_or_none_holds_without_the_right_to_list() {
                 -- stderr
                 error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
                 hint: wait for it with `kubectl maint acquire worker-1 worker-2 --wait`
-                neither node was acquired; add --partial to lock the node that was not refused
+                0 of 2 nodes acquired; add --partial to lock the node that was not refused
                 -- exit code 3
                 ");
             }
@@ -674,7 +674,7 @@ fn the_hint_to_wait_keeps_the_nodes_and_options() {
         -- stderr
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
         hint: wait for it by adding `--wait`
-        neither node was acquired; add --partial to lock the node that was not refused
+        0 of 2 nodes acquired; add --partial to lock the node that was not refused
         -- exit code 3
         "#);
         // With --wait, the hint does not suggest adding `--wait`.
@@ -696,7 +696,7 @@ fn the_hint_to_wait_keeps_the_nodes_and_options() {
         lease/worker-1 created
         A hold does not expire, and `kubectl drain` still evicts pods. To end it:
           kubectl maint unhold worker-1
-        1 of 2 nodes on hold: worker-1
+        1 of 2 nodes on hold; not put on hold: worker-2
         -- exit code 3
         "#);
         let with = ["with", two, "-m", "disk", "--", "bash"];
@@ -734,7 +734,7 @@ fn the_hint_to_wait_leaves_out_own_locks() {
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
         hint: extend it with `kubectl maint renew worker-1`, or add --reentry to keep working under it
         hint: wait for it with `kubectl maint acquire worker-2 worker-3 --wait`
-        none of the 3 nodes was acquired; add --partial to lock the node that was not refused
+        0 of 3 nodes acquired; add --partial to lock the node that was not refused
         -- exit code 3
         ");
     });
@@ -790,7 +790,7 @@ fn many_nodes_of_one_holder_take_one_line() {
         error: cannot acquire node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         error: cannot acquire node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9 --wait`
-        none of the 9 nodes was acquired; add --partial to lock the node that was not refused
+        0 of 9 nodes acquired; add --partial to lock the node that was not refused
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["release"]).args(&nodes).run(), @r#"
@@ -829,7 +829,7 @@ fn nodes_that_one_person_locked_for_different_reasons_take_one_line() {
         -- stderr
         error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (different reasons, since [time] or later, the last until [time])
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --wait`
-        none of the 6 nodes was acquired
+        0 of 6 nodes acquired
         -- exit code 3
         ");
     });
@@ -845,7 +845,7 @@ fn nodes_that_commands_of_one_person_hold_take_one_line() {
         -- stderr
         error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (since [time] or later, renewed while their commands run)
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --wait`
-        none of the 6 nodes was acquired
+        0 of 6 nodes acquired
         -- exit code 3
         ");
         assert_snapshot!(cluster.maint(["release"]).args(&nodes).run(), @"
@@ -853,7 +853,7 @@ fn nodes_that_commands_of_one_person_hold_take_one_line() {
         -- stderr
         error: cannot release 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (since [time] or later, renewed while their commands run); you are alice@bastion
         hint: ask bob@laptop to release them; if nobody works there, release them with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
-        none of the 6 nodes was released
+        0 of 6 nodes released
         -- exit code 3
         ");
     });

@@ -116,7 +116,7 @@ fn nodes_that_may_not_be_read() {
           kubectl maint release worker-1 worker-2
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
-        both nodes are locked
+        2 of 2 nodes locked
         -- exit code 0
         ");
         assert_snapshot!(run(&["hold", one, two, "-m", "rack moves"]), @r#"
@@ -127,7 +127,7 @@ fn nodes_that_may_not_be_read() {
         Warning: no permission to read node/worker-1 and 1 more: did not check whether they exist, are ready or cordoned
         Holds do not expire, and `kubectl drain` still evicts pods. To end them:
           kubectl maint unhold worker-1 worker-2
-        both nodes are on hold
+        2 of 2 nodes on hold
         Warning: node/worker-1 is on hold without the held label: the Node does not exist, or cannot be read
         Warning: node/worker-2 is on hold without the held label: the Node does not exist, or cannot be read
         -- exit code 0

@@ -35,7 +35,7 @@ fn a_wait_is_only_for_nodes_that_exist() {
         Error from server (NotFound): nodes "worker-10" not found
         error: cannot acquire node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         hint: wait for it with `kubectl maint acquire worker-1 -m kernel --wait`
-        neither node was acquired
+        0 of 2 nodes acquired
         hint: list all nodes with `kubectl maint status --all`
         -- exit code 1
         "#);
@@ -56,7 +56,7 @@ fn refused_nodes_have_one_hint_for_all_of_them() {
         error: cannot renew node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left); you are alice@bastion
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 -m WHY --wait`
         hint: acquire it with `kubectl maint acquire worker-3 -m WHY`
-        none of the 3 nodes was renewed
+        0 of 3 nodes renewed
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["wait", one, two, "--timeout=0"]).run(), @r#"
@@ -126,7 +126,7 @@ fn nodes_from_standard_input_are_named() {
           kubectl maint release worker-1 worker-2
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m disk
-        both nodes are locked
+        2 of 2 nodes locked
         -- exit code 0
         ");
     });

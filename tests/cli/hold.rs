@@ -80,7 +80,7 @@ fn each_of_several_nodes_is_put_on_hold_separately() {
         hint: wait for them with `kubectl maint hold worker-2 worker-3 -m rack --wait`; if nobody works there, take them over with `kubectl maint hold worker-2 worker-3 -m rack --take-over`
         Holds do not expire, and `kubectl drain` still evicts pods. To end them:
           kubectl maint unhold worker-4 worker-1
-        2 of 4 nodes on hold: worker-4, worker-1
+        2 of 4 nodes on hold; not put on hold: worker-2, worker-3
         -- exit code 3
         ");
         assert_eq!(
@@ -281,7 +281,7 @@ fn more_than_ten_nodes_by_selector_need_a_confirmation() {
         "#);
         let run = hold().args(["--yes"]).succeeds();
         assert_eq!(run.stdout.lines().count(), 11, "{run}");
-        assert!(run.stderr.ends_with("all 11 nodes are on hold\n"), "{run}");
+        assert!(run.stderr.ends_with("11 of 11 nodes on hold\n"), "{run}");
     });
 }
 

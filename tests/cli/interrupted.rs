@@ -279,7 +279,7 @@ fn while_the_second_of_two_hangs() {
             -- stderr
             error: interrupted: the write for node/worker-2 was in progress and may still take effect
             hint: check with `kubectl maint status worker-2`
-            1 of 2 nodes not acquired: worker-1; unknown: worker-2
+            not acquired: worker-1; unknown: worker-2
             -- exit code 130
             ");
             assert_eq!(cluster.lease_of(&nodes[0])["spec"]["holderIdentity"], "");
@@ -312,7 +312,7 @@ fn while_the_second_of_two_holds_hangs() {
             -- stderr
             error: interrupted: the write for node/worker-2 was in progress and may still take effect
             hint: check with `kubectl maint status worker-2`
-            1 of 2 nodes not put on hold: worker-1; unknown: worker-2
+            not put on hold: worker-1; unknown: worker-2
             -- exit code 130
             ");
             assert_eq!(cluster.lease_of(&nodes[0])["spec"]["holderIdentity"], "");
@@ -345,7 +345,7 @@ fn what_was_taken_over_before_an_interrupt_stays_on_hold() {
         hint: check with `kubectl maint status worker-2`
         A hold does not expire, and `kubectl drain` still evicts pods. To end it:
           kubectl maint unhold worker-1
-        1 of 2 nodes on hold: worker-1; unknown: worker-2
+        1 of 2 nodes on hold; unknown: worker-2
         -- exit code 130
         ");
         assert_eq!(

@@ -43,7 +43,7 @@ fn a_script_creates_it_only_with_the_flag() {
         -- stderr
         error: namespace kube-node-maintenance does not exist
         hint: to create it, run `kubectl maint acquire worker-1 worker-2 --create-namespace`; for a real cluster, run `kubectl maint install` first
-        neither node was acquired
+        0 of 2 nodes acquired
         -- exit code 1
         ");
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "disk", "--yes"]).run(), @"

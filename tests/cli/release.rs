@@ -576,7 +576,7 @@ fn all_locks_are_taken_over_after_one_question() {
         node/worker-2 released (was locked by bob@laptop) (dry run)
         -- stderr
         without --dry-run, this asks first: Release all 2 nodes?
-        both nodes would be free (dry run)
+        2 of 2 nodes would be free (dry run)
         -- exit code 0
         ");
         let hold = ["hold", "--all", "--take-over", "-m", "fire", "--dry-run"];
@@ -750,7 +750,7 @@ fn a_dry_run_shows_the_question_about_many_locks() {
         node/worker-2 released (was locked by bob@laptop) (dry run)
         -- stderr
         without --dry-run, this asks first: Release these 2 locks?
-        both nodes would be free (dry run)
+        2 of 2 nodes would be free (dry run)
         -- exit code 0
         ");
         assert_snapshot!(dry_run(&["hold", "--take-over", "-m", "disk"]), @"
@@ -759,7 +759,7 @@ fn a_dry_run_shows_the_question_about_many_locks() {
         node/worker-2 on hold by alice@bastion, taken over from bob@laptop (dry run)
         -- stderr
         without --dry-run, this asks first: Take over these 2 nodes from their holders?
-        both nodes would be on hold (dry run)
+        2 of 2 nodes would be on hold (dry run)
         -- exit code 0
         ");
     });

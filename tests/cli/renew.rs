@@ -57,7 +57,7 @@ fn a_lock_that_lasts_longer_is_acquired_again_by_reentry() {
           kubectl maint release worker-1 worker-2
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
-        both nodes are locked
+        2 of 2 nodes locked
         -- exit code 0
         ");
     });
@@ -75,7 +75,7 @@ fn locks_that_last_longer_are_not_called_renewed() {
         node/worker-2 not extended, because the lock already lasts longer: locked by alice@bastion until [time] (30m)
         -- stderr
         hint: to add 20m, run `kubectl maint renew worker-1 worker-2 --duration +20m`
-        neither node was renewed
+        0 of 2 nodes renewed
         -- exit code 0
         ");
     });
@@ -419,7 +419,7 @@ fn mine_are_the_locks_of_the_caller_without_holds() {
         node/worker-1 renewed by me until [time] (30m)
         node/worker-2 renewed by me until [time] (30m)
         -- stderr
-        both nodes renewed
+        2 of 2 nodes renewed
         -- exit code 0
         ");
         assert_snapshot!(cluster.maint(["release", "--mine"]).holder(&me).run(), @"
@@ -427,7 +427,7 @@ fn mine_are_the_locks_of_the_caller_without_holds() {
         node/worker-1 released (locked since [time])
         node/worker-2 released (locked since [time])
         -- stderr
-        both nodes are free
+        2 of 2 nodes free
         -- exit code 0
         ");
         assert_snapshot!(cluster.maint(["renew", &nodes[0]]).holder(&me).run(), @"

@@ -55,7 +55,7 @@ fn many_of_them_take_one_line() {
         -- stderr
         error: cannot acquire 4 nodes (worker-1, worker-2, worker-3, worker-4): the locks of bob@laptop have expired: "new kernel", and the nodes are still cordoned
         hint: check what was left unfinished, then run `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 --take-expired`
-        none of the 4 nodes was acquired
+        0 of 4 nodes acquired
         -- exit code 6
         "#);
     });
@@ -184,7 +184,7 @@ fn one_of_several_keeps_all_from_being_acquired() {
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
         hint: check what was left unfinished, then run `kubectl maint acquire worker-1 worker-2 --take-expired`
-        neither node was acquired; add --partial to lock the node that was not refused
+        0 of 2 nodes acquired; add --partial to lock the node that was not refused
         -- exit code 6
         "#);
         assert_eq!(holder_of(cluster, &free), None);

@@ -163,7 +163,7 @@ fn mine_are_the_callers_own_holds() {
         node/worker-1 hold ended (on hold since [time]: "rack")
         node/worker-2 hold ended (on hold since [time]: "rack")
         -- stderr
-        both nodes are free
+        2 of 2 nodes free
         -- exit code 0
         "#);
         assert_eq!(holder_of(cluster, &nodes[2]).as_ref(), Some(&me));

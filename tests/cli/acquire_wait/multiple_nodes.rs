@@ -40,7 +40,7 @@ fn they_are_taken_in_the_order_of_their_names() {
           kubectl maint release worker-2 worker-1
           kubectl maint renew worker-2 worker-1
           kubectl maint hold worker-2 worker-1 -m WHY
-        both nodes are locked
+        2 of 2 nodes locked
         -- exit code 0
         "#);
     });
@@ -103,7 +103,7 @@ fn a_timeout_releases_the_acquired_nodes() {
         waiting for node/worker-2 (1 of 2 nodes locked): locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
         error: timed out after 4s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         hint: to wait longer, increase --timeout or remove it
-        neither node was acquired
+        0 of 2 nodes acquired
         -- exit code 4
         "#);
         assert_eq!(holder_of(cluster, &first), None);
@@ -150,7 +150,7 @@ fn a_release_that_gets_no_answer_after_a_timeout_is_an_error() {
         hint: release it with `kubectl maint release worker-1 --lock-id [lock-id]`
         error: timed out after 4s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         hint: to wait longer, increase --timeout or remove it
-        1 of 2 nodes not acquired: worker-2; unknown: worker-1
+        not acquired: worker-2; unknown: worker-1
         -- exit code 1
         "#);
         assert_eq!(holder_of(cluster, &first).as_deref(), Some("alice@bastion"));
@@ -242,7 +242,7 @@ fn ctrl_c_releases_the_acquired_nodes() {
             -- stderr
             waiting for node/worker-2 (1 of 2 nodes locked): locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
             error: interrupted
-            neither node was acquired
+            0 of 2 nodes acquired
             -- exit code 130
             "#);
             assert_eq!(holder_of(cluster, &first), None);
@@ -287,7 +287,7 @@ fn the_loss_of_one_lock_releases_the_others() {
         waiting for node/worker-3 (2 of 3 nodes locked): locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
         error: lost the lock on node/worker-2: taken over by carol@desk: "fire" (since [time])
         hint: check with `kubectl maint status worker-2`
-        none of the 3 nodes was acquired
+        0 of 3 nodes acquired
         -- exit code 5
         "#);
         assert_eq!(holder_of(cluster, &first), None);
@@ -342,7 +342,7 @@ fn no_locks_are_kept_while_waiting_for_a_hold() {
           kubectl maint release worker-1 worker-2
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
-        both nodes are locked
+        2 of 2 nodes locked
         -- exit code 0
         "#);
     });

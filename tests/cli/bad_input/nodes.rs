@@ -140,7 +140,7 @@ fn an_unknown_node_has_near_misses() {
         $ kubectl maint acquire worker-1 wroker-2
         -- stderr
         Error from server (NotFound): nodes "wroker-2" not found
-        neither node was acquired
+        0 of 2 nodes acquired
         hint: wroker-2: did you mean worker-2?
         -- exit code 1
         "#);
@@ -262,7 +262,7 @@ fn a_megabyte_of_unknown_nodes() {
         Error from server (NotFound): nodes "worker-00017" not found
         Error from server (NotFound): nodes "worker-00018" not found
         Error from server (NotFound): nodes "worker-00019" not found
-        none of the 80000 nodes was acquired
+        0 of 80000 nodes acquired
         error: 79980 more nodes not found
         hint: list all nodes with `kubectl maint status --all`
         -- exit code 1

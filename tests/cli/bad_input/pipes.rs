@@ -19,7 +19,7 @@ fn nobody_reads_stdout() {
           kubectl maint release worker-1 worker-2
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
-        both nodes are locked
+        2 of 2 nodes locked
         -- exit code 0
         ");
         for node in &nodes {

@@ -140,7 +140,7 @@ fn a_check_that_takes_longer_than_the_locks_last_is_a_failure() {
         error: could not lock node/worker-1: checking all locks took longer than their duration
         hint: use a longer --duration
         error: could not lock node/worker-2: checking all locks took longer than their duration
-        neither node was acquired
+        0 of 2 nodes acquired
         -- exit code 1
         ");
     });

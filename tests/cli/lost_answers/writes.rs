@@ -86,7 +86,7 @@ fn several_nodes_whose_answers_were_lost_are_held() {
         // The cut connection may lose the answers for the other nodes as well.
         let run = through(&proxy, cluster, &["acquire"]).args(&nodes).run();
         assert_eq!(run.code, 0, "{run}");
-        assert!(run.stderr.contains("all 3 nodes are locked"), "{run}");
+        assert!(run.stderr.contains("3 of 3 nodes locked"), "{run}");
         assert!(run.stderr.contains("answer was lost"), "{run}");
         for node in &nodes {
             let spec = &cluster.lease_of(node)["spec"];
@@ -122,7 +122,7 @@ fn the_last_line_about_several_nodes_reports_unknown_outcomes() {
         hint: release it with `kubectl maint release worker-1 --lock-id [lock-id]`
         error: unknown whether node/worker-2 was acquired: the write may still take effect (Error from server or proxy (ServiceUnavailable): the proxy says so)
         hint: check with `kubectl maint status worker-2`
-        1 of 2 nodes locked: worker-1; unknown: worker-2
+        1 of 2 nodes locked; unknown: worker-2
         -- exit code 1
         ");
     });
@@ -153,7 +153,7 @@ fn a_lock_that_the_server_stored_with_other_fields_is_not_denied() {
         hint: check with `kubectl maint status a-altered`
         A hold does not expire, and `kubectl drain` still evicts pods. To end it:
           kubectl maint unhold a
-        1 of 2 nodes on hold: a; unknown: a-altered
+        1 of 2 nodes on hold; unknown: a-altered
         -- exit code 1
         ");
         let holder = cluster.lease_of(&held[1])["spec"]["holderIdentity"].clone();
@@ -197,7 +197,7 @@ fn a_lock_that_the_server_stored_with_other_fields_is_not_denied() {
         -- stderr
         error: unknown whether node/b-altered was acquired: the API server changed what was written (an admission webhook may have done this)
         hint: check with `kubectl maint status b-altered`
-        1 of 2 nodes not acquired: b; unknown: b-altered
+        not acquired: b; unknown: b-altered
         -- exit code 1
         "#);
     });
