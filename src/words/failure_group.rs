@@ -1,14 +1,14 @@
-//! Failures of many nodes with the same cause: they have one line and one hint.
+//! Refusals of many nodes with the same cause: they have one line and one hint.
 
 use std::mem::{Discriminant, discriminant};
 use std::time::Duration;
 
+use maintenance_lease::Refused;
 use maintenance_lease::protocol::{Instant, Refusal, State};
-use maintenance_lease::{Error, NodeLease, Refused};
 
 use super::failure::timed_out_waiting;
 use super::hint_command::MANY;
-use super::holder_name::{self, behind};
+use super::holder_name::behind;
 use super::lock::why;
 use super::refusal::{self, FLAGS};
 use super::request::RequestContext;
@@ -16,7 +16,7 @@ use super::time::clock;
 use super::verb::first;
 use crate::error::lock_state::LockState;
 use crate::error::{Failure, Obstacle, Verb};
-use crate::words::holder::{HoldingCommand, person};
+use crate::words::holder::HoldingCommand;
 
 /// How many names are listed.
 const LISTED: usize = 5;
@@ -27,50 +27,33 @@ const MOST_ALONE: usize = 3;
 /// Nobody reads more hints. The next run shows the rest.
 const MOST_HINTS: usize = 2;
 
-/// What the failures of a group have in common.
+/// What the refusals of a group have in common.
 #[derive(Debug, PartialEq, Eq)]
-enum Cause {
-    /// Who has the lock, and whether a running command of theirs keeps it; and how long the command waited.
-    Lock {
-        waited: Duration,
-        refusal: Refusal,
-        state: Discriminant<State>,
-        person: String,
-        running: Option<HoldingCommand>,
-    },
-    /// The nodes did not reach the awaited state in this time.
-    State {
-        waited: Duration,
-        awaited: LockState,
-    },
+struct Cause {
+    /// How long the command waited.
+    waited: Duration,
+    refusal: Refusal,
+    state: Discriminant<State>,
+    /// Who has the locks, and whether running commands of theirs keep them.
+    person: String,
+    running: Option<HoldingCommand>,
 }
 
-/// Failures with the same cause.
+/// Refusals with the same cause.
 #[derive(Debug)]
-pub(crate) struct FailureGroup {
+struct FailureGroup {
     cause: Cause,
     nodes: Vec<String>,
     /// The messages about the first of these, as many as are reported one by one.
     messages: Vec<String>,
-    /// The locks of these, if they were refused.
-    locks: Option<Locks>,
-}
-
-/// The locks of a person on the nodes of a group.
-#[derive(Debug)]
-struct Locks {
     /// The refusal of the first node.
     first: Refused,
-    /// Their holder, if all have the same; the name of the person otherwise.
-    holder: String,
-    is_same_holder: bool,
-    /// Their reason and ticket, if all have the same.
+    /// The reason and ticket of the locks, if all have the same.
     why: Option<String>,
-    /// When the first of them was acquired; `None` if unknown for any, or if they have expired.
+    /// When the first of the locks was acquired; `None` if unknown for any, or if they have expired.
     start: Option<Instant>,
-    /// When the last of them expires, if all do.
+    /// When the last of the locks expires, if all do.
     end: Option<Instant>,
-    running: Option<HoldingCommand>,
 }
 
 /// The groups of a command.
@@ -98,27 +81,12 @@ impl FailureGroups {
         message: &str,
         request: RequestContext<'_>,
     ) -> bool {
-        let Some((node, locks, cause)) = cause(failure, request) else {
+        let Some(new) = FailureGroup::of(failure, message, request) else {
             return false;
         };
-        let known = self.0.iter().position(|group| group.cause == cause);
-        let group = known.unwrap_or_else(|| {
-            self.0.push(FailureGroup {
-                cause,
-                nodes: Vec::new(),
-                messages: Vec::new(),
-                locks: None,
-            });
-            self.0.len() - 1
-        });
-        let group = &mut self.0[group];
-        match (&mut group.locks, locks) {
-            (Some(known), Some(locks)) => known.add(&locks),
-            (known, locks) => *known = locks,
-        }
-        group.nodes.push(node.to_owned());
-        if group.messages.len() < MOST_ALONE {
-            group.messages.push(message.to_owned());
+        match self.0.iter_mut().find(|group| group.cause == new.cause) {
+            Some(group) => group.add(new),
+            None => self.0.push(new),
         }
         true
     }
@@ -230,58 +198,40 @@ impl HintSource {
 }
 
 impl FailureGroup {
-    /// One message for all, if there are many.
-    fn messages(self, request: RequestContext<'_>) -> Vec<String> {
-        let count = self.nodes.len();
-        if count <= MOST_ALONE {
-            return self.messages;
-        }
-        let failed = match (&self.cause, &self.locks) {
-            (Cause::Lock { waited, .. }, Some(locks)) => {
-                let failed = match (waited.is_zero(), request.verb) {
-                    (true, verb) => verb.failed_many(count),
-                    (_, Verb::Wait) => format!("{} to be free", many_timed_out(*waited, count)),
-                    _ => many_timed_out(*waited, count),
-                };
-                let nodes = first(&self.nodes, LISTED);
-                let about = locks.about(request);
-                let cause =
-                    refusal::cause_with(&locks.first, count, &locks.holder, &about, request);
-                return vec![format!("{failed} ({nodes}): {cause}")];
-            }
-            (&Cause::State { waited, awaited }, _) if waited.is_zero() => {
-                format!("{count} nodes are not {awaited}")
-            }
-            (&Cause::State { waited, awaited }, _) => {
-                format!("{} to be {awaited}", many_timed_out(waited, count))
-            }
-            (Cause::Lock { .. }, None) => return self.messages,
+    /// The group of one failure with its message; `None` if it is always reported by itself.
+    fn of(failure: &Failure, message: &str, request: RequestContext<'_>) -> Option<Self> {
+        let refused = failure.refused()?;
+        let waited = match failure {
+            Failure::TimedOut { waited, .. } => *waited,
+            _ => Duration::ZERO,
         };
-        vec![format!("{failed}: {}", first(&self.nodes, LISTED))]
-    }
-}
-
-impl Locks {
-    /// The lock of one node; `None` if it has no holder.
-    fn of(refused: &Refused) -> Option<Self> {
+        if refusal::fenced::hold(refused, request).is_some() {
+            return None;
+        }
         let lease = refused.lease.as_ref()?;
+        let holder = lease.holder()?;
         Some(Self {
+            cause: Cause {
+                waited,
+                refusal: refused.refusal,
+                state: discriminant(&refused.state),
+                person: behind(holder),
+                running: HoldingCommand::of(holder).map(|(running, _)| running),
+            },
+            nodes: vec![refused.node.clone()],
+            messages: vec![message.to_owned()],
             first: refused.clone(),
-            holder: holder_name::person(lease),
-            is_same_holder: true,
             why: Some(why(lease)),
             start: start_of(refused),
             end: end_of(refused),
-            running: HoldingCommand::of(lease.holder()?).map(|(running, _)| running),
         })
     }
 
-    /// Adds the lock of another node.
-    fn add(&mut self, other: &Self) {
-        if self.holder != other.holder {
-            let holder = self.first.lease.as_ref().and_then(NodeLease::holder);
-            self.holder = behind(holder.unwrap_or_default());
-            self.is_same_holder = false;
+    /// Adds the refusal of another node.
+    fn add(&mut self, other: Self) {
+        self.nodes.extend(other.nodes);
+        if self.messages.len() < MOST_ALONE {
+            self.messages.extend(other.messages);
         }
         if self.why != other.why {
             self.why = None;
@@ -291,21 +241,35 @@ impl Locks {
         self.end = self.end.zip(other.end).map(|(one, other)| one.max(other));
     }
 
+    /// One message for all, if there are many.
+    fn messages(self, request: RequestContext<'_>) -> Vec<String> {
+        let count = self.nodes.len();
+        if count <= MOST_ALONE {
+            return self.messages;
+        }
+        let waited = self.cause.waited;
+        let timed_out = timed_out_waiting(waited, &format!("{count} nodes"));
+        let failed = match (waited.is_zero(), request.verb) {
+            (true, verb) => verb.failed_many(count),
+            (_, Verb::Wait) => format!("{timed_out} to be free"),
+            _ => timed_out,
+        };
+        let nodes = first(&self.nodes, LISTED);
+        let (first, person) = (&self.first, &self.cause.person);
+        let cause = refusal::cause_with(first, count, person, &self.about(request), request);
+        vec![format!("{failed} ({nodes}): {cause}")]
+    }
+
     /// Why, since when and until when the nodes are locked.
     fn about(&self, request: RequestContext<'_>) -> String {
         let at = |instant| clock(instant, request.now.latest);
         let since = self
             .start
             .map(|start| format!("since {} or later", at(start)));
-        let until = self
-            .end
-            .map(|end| match (self.running, self.is_same_holder) {
-                (Some(HoldingCommand::With), true) => "renewed while its command runs".to_owned(),
-                (Some(HoldingCommand::With), false) => {
-                    "renewed while their commands run".to_owned()
-                }
-                _ => format!("the last until {}", at(end)),
-            });
+        let until = self.end.map(|end| match self.cause.running {
+            Some(HoldingCommand::With) => "each renewed while its command runs".to_owned(),
+            _ => format!("the last until {}", at(end)),
+        });
         let (why, differs) = match &self.why {
             Some(why) => (why.as_str(), None),
             None => ("", Some("different reasons".to_owned())),
@@ -316,47 +280,6 @@ impl Locks {
             false => format!("{why} ({})", about.join(", ")),
         }
     }
-}
-
-fn many_timed_out(waited: Duration, nodes: usize) -> String {
-    timed_out_waiting(waited, &format!("{nodes} nodes"))
-}
-
-/// The node, its lock and the cause of `failure`; `None` if it is always reported by itself.
-fn cause<'f>(
-    failure: &'f Failure,
-    request: RequestContext<'_>,
-) -> Option<(&'f str, Option<Locks>, Cause)> {
-    let (waited, refused) = match failure {
-        Failure::Lock(Error::Refused(refused)) => (Duration::ZERO, refused),
-        Failure::TimedOut {
-            waited,
-            obstacle: Some(Obstacle::Refused(refused)),
-            ..
-        } => (*waited, refused),
-        Failure::TimedOut {
-            node,
-            waited,
-            obstacle: Some(Obstacle::State { awaited, .. }),
-        } => {
-            let (waited, awaited) = (*waited, *awaited);
-            return Some((node, None, Cause::State { waited, awaited }));
-        }
-        _ => return None,
-    };
-    if refusal::fenced::hold(refused, request).is_some() {
-        return None;
-    }
-    let locks = Locks::of(refused)?;
-    let holder = refused.lease.as_ref().and_then(NodeLease::holder)?;
-    let cause = Cause::Lock {
-        waited,
-        refusal: refused.refusal,
-        state: discriminant(&refused.state),
-        person: person(holder).to_owned(),
-        running: locks.running,
-    };
-    Some((&refused.node, Some(locks), cause))
 }
 
 /// When the lock of a refusal was acquired. Of an expired lock, this would read as the time at which it expired.

@@ -843,7 +843,7 @@ fn nodes_that_commands_of_one_person_hold_take_one_line() {
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @"
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6
         -- stderr
-        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (since [time] or later, renewed while their commands run)
+        error: cannot acquire 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (since [time] or later, each renewed while its command runs)
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --wait`
         0 of 6 nodes acquired
         -- exit code 3
@@ -851,7 +851,7 @@ fn nodes_that_commands_of_one_person_hold_take_one_line() {
         assert_snapshot!(cluster.maint(["release"]).args(&nodes).run(), @"
         $ kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6
         -- stderr
-        error: cannot release 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (since [time] or later, renewed while their commands run); you are alice@bastion
+        error: cannot release 6 nodes (worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more): locked by bob@laptop (since [time] or later, each renewed while its command runs); you are alice@bastion
         hint: ask bob@laptop to release them; if nobody works there, release them with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
         0 of 6 nodes released
         -- exit code 3

@@ -217,13 +217,20 @@ fn many_nodes_that_time_out_take_one_line() {
         -- exit code 4
         "#);
         let hold = ["wait", "--all", "--for=on-hold", "--timeout=0"];
-        assert_snapshot!(cluster.maint(hold).run(), @"
+        assert_snapshot!(cluster.maint(hold).run(), @r#"
         $ kubectl maint wait --all --for=on-hold --timeout=0
         -- stderr
-        error: 8 nodes are not on hold: n-10, n-11, n-12, n-13, n-14 and 3 more
+        error: node/n-10 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: node/n-11 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: node/n-12 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: node/n-13 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: node/n-14 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: node/n-15 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: node/n-16 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: node/n-17 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         hint: wait longer with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17 --for=on-hold`
         -- exit code 4
-        ");
+        "#);
         let json = ["wait", "--all", "--timeout=0", "-o", "json"];
         let list: serde_json::Value =
             serde_json::from_str(&cluster.maint(json).run().stdout).expect("JSON");
