@@ -43,13 +43,13 @@ pub(crate) enum Verb {
     Wait,
 }
 
-/// Why a program can't be run; `is_path` if it was given as a path.
+/// Why a program can't be run.
 #[derive(Clone, Debug)]
 pub(crate) enum ProgramError {
     /// It does not exist.
-    NotFound { program: String, is_path: bool },
+    NotFound(String),
     /// It is not executable.
-    NotExecutable { program: String, is_path: bool },
+    NotExecutable(String),
 }
 
 /// What scripts can tell of a failure: each kind has its own exit code. The most serious is the last.

@@ -111,8 +111,8 @@ impl Failure {
             | Self::Policies(_)
             | Self::Unconfirmed(_)
             | Self::Declined => Kind::Unsafe,
-            Self::Program(ProgramError::NotFound { .. }) => Kind::NotFound,
-            Self::Program(ProgramError::NotExecutable { .. }) => Kind::NotExecutable,
+            Self::Program(ProgramError::NotFound(_)) => Kind::NotFound,
+            Self::Program(ProgramError::NotExecutable(_)) => Kind::NotExecutable,
             Self::Hook(error) => match error {
                 HookError::Running { .. } => Kind::Locked,
                 HookError::Failed { .. } | HookError::NodeGone { .. } => Kind::Other,

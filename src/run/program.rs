@@ -33,8 +33,8 @@ pub(crate) fn check(program: &OsStr, path: Option<&OsStr>) -> Result<(), Program
     }
     let program = program.to_string_lossy().into_owned();
     Err(match is_there {
-        true => ProgramError::NotExecutable { program, is_path },
-        false => ProgramError::NotFound { program, is_path },
+        true => ProgramError::NotExecutable(program),
+        false => ProgramError::NotFound(program),
     })
 }
 

@@ -281,9 +281,9 @@ fn of_locks(
 
 /// A program can't be run, so nothing was begun.
 fn cannot_run(error: &ProgramError) -> (String, String) {
-    let (program, why, is_path) = match error {
-        ProgramError::NotFound { program, is_path } => (program, "not found", *is_path),
-        ProgramError::NotExecutable { program, is_path } => (program, "not executable", *is_path),
+    let (program, why) = match error {
+        ProgramError::NotFound(program) => (program, "not found"),
+        ProgramError::NotExecutable(program) => (program, "not executable"),
     };
     if ["COMMAND", "HOOK"].contains(&program.as_str()) {
         return (
@@ -291,17 +291,9 @@ fn cannot_run(error: &ProgramError) -> (String, String) {
             format!("replace {program} with your command"),
         );
     }
-    let (place, hint) = match is_path {
-        true => ("", "give the path of an executable file"),
-        false => (
-            " in PATH",
-            "give its path, or the name of a program in PATH",
-        ),
-    };
-    let program = escape(program);
     (
-        format!("cannot run {program}: {why}{place}; nothing was changed"),
-        hint.to_owned(),
+        format!("cannot run {}: {why}; nothing was changed", escape(program)),
+        "give the path of an executable file, or the name of a program in PATH".to_owned(),
     )
 }
 
@@ -334,13 +326,13 @@ pub(crate) fn nothing_found(nothing: &NothingFound, program: &Program) -> (Strin
             let is_pod = object.starts_with("pod/");
             (
                 format!("{object} in namespace {namespace}"),
-                is_pod.then(|| find_pod(namespace, program)),
+                is_pod.then(|| find_pod(program)),
             )
         }
         NothingFound::Object { object, .. } => (object.clone(), None),
         NothingFound::Pod { namespace, name } => (
             format!("pod/{name} in namespace {namespace}"),
-            Some(find_pod(namespace, program)),
+            Some(find_pod(program)),
         ),
         NothingFound::Pods {
             namespace,
@@ -375,13 +367,10 @@ fn no_own_lock(
     )
 }
 
-/// How to find a pod that is not in this namespace. Few pods are in the default namespace on purpose.
-fn find_pod(namespace: &str, program: &Program) -> String {
-    let find = format!("find it with `{}`", program.kubectl("get pods -A"));
-    match namespace {
-        "default" => format!("give the namespace with -n; {find}"),
-        _ => format!("if it is in another namespace, {find}"),
-    }
+/// How to find a pod that is not in this namespace.
+fn find_pod(program: &Program) -> String {
+    let find = program.kubectl("get pods -A");
+    format!("find its namespace with `{find}`, and give it with -n")
 }
 
 /// A template gives no text.

@@ -97,7 +97,7 @@ fn a_hook_that_is_not_there_changes_nothing() {
     $ kubectl maint fence worker-1 -- ./nope
     -- stderr
     error: cannot run ./nope: not found; nothing was changed
-    hint: give the path of an executable file
+    hint: give the path of an executable file, or the name of a program in PATH
     -- exit code 127
     ");
     let text = stage.directory().join("text");

@@ -405,14 +405,13 @@ fn a_healthy_pod_is_reported_as_healthy() {
                 .starts_with("error: why explains one object at a time\n"),
             "{run}"
         );
-        let hint = "hint: give the namespace with -n; find it with `kubectl get pods -A`\n";
+        let hint = "hint: find its namespace with `kubectl get pods -A`, and give it with -n\n";
         for verb in ["why", "force-delete"] {
             let run = fixture.cluster.maint([verb, "pod/none-such"]).run();
             assert_eq!(run.code, 1, "{run}");
             assert!(run.stderr.ends_with(hint), "{run}");
             let elsewhere = [verb, "pod/none-such", "-n", &fixture.namespace];
             let run = fixture.cluster.maint(elsewhere).run();
-            let hint = "hint: if it is in another namespace, find it with `kubectl get pods -A`\n";
             assert!(run.stderr.ends_with(hint), "{run}");
         }
         let run = fixture.cluster.maint(["why", "node/a"]).run();
@@ -512,7 +511,7 @@ fn hints_with_kubectl_ask_the_same_cluster() {
         for (object, hint) in [
             (
                 "pod/none-such",
-                "find it with `kubectl get pods -A --context admin`\n",
+                "find its namespace with `kubectl get pods -A --context admin`, and give it with -n\n",
             ),
             (
                 "service/web",

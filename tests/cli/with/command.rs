@@ -67,15 +67,15 @@ fn its_code_is_passed_on() {
         assert_snapshot!(cluster.maint(not_there).run(), @r#"
         $ kubectl maint with worker-1 -q -- no-such-command
         -- stderr
-        error: cannot run no-such-command: not found in PATH; nothing was changed
-        hint: give its path, or the name of a program in PATH
+        error: cannot run no-such-command: not found; nothing was changed
+        hint: give the path of an executable file, or the name of a program in PATH
         -- exit code 127
         "#);
         assert_snapshot!(cluster.maint(["with", &node, "-q", "--", "/"]).run(), @r#"
         $ kubectl maint with worker-1 -q -- /
         -- stderr
         error: cannot run /: not executable; nothing was changed
-        hint: give the path of an executable file
+        hint: give the path of an executable file, or the name of a program in PATH
         -- exit code 126
         "#);
         assert_eq!(holder_of(cluster, &node), None);
