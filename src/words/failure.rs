@@ -254,15 +254,13 @@ fn of_locks(
         ),
         (Error::NamespaceMissing(_), request) => {
             let to_create = match request.map(|request| request.verb) {
-                Some(Verb::Acquire | Verb::Hold | Verb::With) => {
-                    program.run_with("--create-namespace")
-                }
-                _ => format!("add --create-namespace{}", program.place_of_flags()),
+                Some(Verb::Acquire | Verb::Hold | Verb::With) => program.with("--create-namespace"),
+                _ => format!("by adding --create-namespace{}", program.place_of_flags()),
             };
             (
                 error.to_string(),
                 Some(format!(
-                    "to create it, {to_create}; for a real cluster, run `{}` first",
+                    "create it {to_create}; for a real cluster, run `{}` first",
                     program.run("install")
                 )),
             )

@@ -66,32 +66,6 @@ const REPEATED: [&str; 15] = [
     "yes",
 ];
 
-/// The words of an instruction to run the same command, perhaps with something added.
-struct Phrases {
-    run: &'static str,
-    /// What precedes all but the first.
-    by: &'static str,
-    run_again: &'static str,
-    name: &'static str,
-    add: &'static str,
-}
-
-const MANNER: Phrases = Phrases {
-    run: "with",
-    by: "by ",
-    run_again: "running the command again",
-    name: "naming",
-    add: "adding",
-};
-
-const ORDER: Phrases = Phrases {
-    run: "run",
-    by: "",
-    run_again: "run the command again",
-    name: "name",
-    add: "add",
-};
-
 /// How this program was run, for the next command.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
@@ -227,25 +201,9 @@ impl Program {
     /// How to do something by the same verb with `flag`, such as "with `…`". If that command would lack other options that
     /// were typed, it says only what to add.
     pub(crate) fn with(&self, flag: &str) -> String {
-        self.instruction(flag, &MANNER)
-    }
-
-    /// The same as an order, such as "run `…`".
-    pub(crate) fn run_with(&self, flag: &str) -> String {
-        self.instruction(flag, &ORDER)
-    }
-
-    fn instruction(&self, flag: &str, phrases: &Phrases) -> String {
-        let Phrases {
-            run,
-            by,
-            run_again,
-            name,
-            add,
-        } = phrases;
         let flag = &format!("{flag}{}", self.also);
         if !self.has_more {
-            return format!("{run} `{}`", self.same_command(flag));
+            return format!("with `{}`", self.same_command(flag));
         }
         let holder = if self.is_other_holder {
             &*self.holder
@@ -256,10 +214,10 @@ impl Program {
         let place = self.place_of_flags();
         let only = self.is_narrowed.then(|| self.nodes("these nodes"));
         match (flags.trim(), only) {
-            ("", None) => format!("{by}{run_again}"),
-            ("", Some(nodes)) => format!("{by}{run_again} for {nodes} only"),
-            (flags, None) => format!("{by}{add} `{flags}`{place}"),
-            (flags, Some(nodes)) => format!("{by}{name} only {nodes} and {add} `{flags}`{place}"),
+            ("", None) => "by running the command again".to_owned(),
+            ("", Some(nodes)) => format!("by running the command again for {nodes} only"),
+            (flags, None) => format!("by adding `{flags}`{place}"),
+            (flags, Some(nodes)) => format!("by naming only {nodes} and adding `{flags}`{place}"),
         }
     }
 
@@ -512,21 +470,23 @@ mod tests {
             "with `kubectl maint acquire a b -m x --wait --context prod`"
         );
         assert_eq!(
-            plain.run_with(""),
-            "run `kubectl maint acquire a b -m x --context prod`"
+            plain.with(""),
+            "with `kubectl maint acquire a b -m x --context prod`"
         );
         let cordon = run("acquire a b -m x --cordon");
         assert_eq!(cordon.with("--wait"), "by adding `--wait`");
-        assert_eq!(cordon.run_with("--wait"), "add `--wait`");
-        assert_eq!(cordon.run_with(""), "run the command again");
+        assert_eq!(cordon.with(""), "by running the command again");
         let one = cordon.narrowed(&["b".to_owned()]);
         assert_eq!(one.with("--wait"), "by naming only b and adding `--wait`");
-        assert_eq!(one.run_with(""), "run the command again for b only");
+        assert_eq!(one.with(""), "by running the command again for b only");
         let other = cordon.as_holder("bob");
-        assert_eq!(other.run_with("--reentry"), "add `--reentry --holder bob`");
-        assert_eq!(other.run_with(""), "add `--holder bob`");
+        assert_eq!(
+            other.with("--reentry"),
+            "by adding `--reentry --holder bob`"
+        );
+        assert_eq!(other.with(""), "by adding `--holder bob`");
         let hold = cordon.of_verb("hold", None);
-        assert_eq!(hold.run_with(""), "run `kubectl maint hold a b -m x`");
+        assert_eq!(hold.with(""), "with `kubectl maint hold a b -m x`");
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn many_of_them_take_one_line() {
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4
         -- stderr
         error: cannot acquire 4 nodes (worker-1, worker-2, worker-3, worker-4): the locks of bob@laptop have expired: "new kernel", and the nodes are still cordoned
-        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 --take-expired`
+        hint: check what was left unfinished, then lock them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 --take-expired`
         0 of 4 nodes acquired
         -- exit code 6
         "#);
@@ -70,28 +70,28 @@ fn a_script_takes_it_only_with_the_flag() {
         $ kubectl maint acquire worker-1 -m disk
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 -m disk --take-expired`
+        hint: check what was left unfinished, then lock it with `kubectl maint acquire worker-1 -m disk --take-expired`
         -- exit code 6
         "#);
         assert_snapshot!(cluster.maint(["acquire", &node, "--wait"]).run(), @r#"
         $ kubectl maint acquire worker-1 --wait
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 --take-expired --wait`
+        hint: check what was left unfinished, then lock it with `kubectl maint acquire worker-1 --take-expired --wait`
         -- exit code 6
         "#);
         assert_snapshot!(cluster.maint(["acquire", &node, "--dry-run"]).run(), @r#"
         $ kubectl maint acquire worker-1 --dry-run
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 --dry-run=client --take-expired`
+        hint: check what was left unfinished, then lock it with `kubectl maint acquire worker-1 --dry-run=client --take-expired`
         -- exit code 6
         "#);
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "disk"]).run(), @r#"
         $ kubectl maint hold worker-1 -m disk
         -- stderr
         error: cannot put node/worker-1 on hold: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what was left unfinished, then run `kubectl maint hold worker-1 -m disk --take-expired`
+        hint: check what was left unfinished, then lock it with `kubectl maint hold worker-1 -m disk --take-expired`
         -- exit code 6
         "#);
         let hold = ["hold", &node, "-m", "disk", "--take-over", "--yes"];
@@ -105,7 +105,7 @@ fn a_script_takes_it_only_with_the_flag() {
         $ kubectl maint with worker-1 -m disk -- true
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what was left unfinished, then run `kubectl maint with worker-1 -m disk --take-expired -- COMMAND`
+        hint: check what was left unfinished, then lock it with `kubectl maint with worker-1 -m disk --take-expired -- COMMAND`
         -- exit code 6
         "#);
         assert_eq!(cluster.lease_of(&node), before);
@@ -150,7 +150,7 @@ fn a_node_that_is_not_ready_counts_too_and_so_does_ones_own_lock() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: cannot acquire node/worker-1: the lock of alice@bastion has expired (since [time], expired at [time], [length] ago), and the node is NotReady
-        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        hint: check what was left unfinished, then lock it with `kubectl maint acquire worker-1 --take-expired`
         -- exit code 6
         ");
         cordon(cluster, &node, true);
@@ -165,7 +165,7 @@ fn a_node_that_is_not_ready_counts_too_and_so_does_ones_own_lock() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: cannot acquire node/worker-1: the lock of alice@bastion has expired (since [time], expired at [time], [length] ago), and the node is NotReady and still cordoned
-        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        hint: check what was left unfinished, then lock it with `kubectl maint acquire worker-1 --take-expired`
         -- exit code 6
         ");
         // `renew` continues the same lock, so it needs no flag.
@@ -183,7 +183,7 @@ fn one_of_several_keeps_all_from_being_acquired() {
         $ kubectl maint acquire worker-1 worker-2
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 worker-2 --take-expired`
+        hint: check what was left unfinished, then lock it with `kubectl maint acquire worker-1 worker-2 --take-expired`
         0 of 2 nodes acquired; add --partial to lock the node that was not refused
         -- exit code 6
         "#);
@@ -193,7 +193,7 @@ fn one_of_several_keeps_all_from_being_acquired() {
         $ kubectl maint acquire worker-1 worker-2 --partial -q
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        hint: check what was left unfinished, then lock it with `kubectl maint acquire worker-1 --take-expired`
         -- exit code 6
         "#);
         assert_eq!(holder_of(cluster, &left).as_deref(), Some("bob@laptop"));
@@ -217,13 +217,15 @@ fn a_set_that_needs_two_flags_has_one_hint_with_both() {
         assert_eq!(
             hints(&["acquire", &left, &other, &locked, "-m", "disk"]),
             [
-                "hint: check what was left unfinished, then run `kubectl maint acquire worker-1 worker-2 worker-3 -m disk \
+                "hint: check what was left unfinished, then lock them with `kubectl maint acquire worker-1 worker-2 worker-3 -m disk \
                  --take-expired --wait`"
             ]
         );
         assert_eq!(
             hints(&["acquire", &left, &locked, "--duration=1h"]),
-            ["hint: check what was left unfinished, then add `--take-expired --wait`"]
+            [
+                "hint: check what was left unfinished, then lock it by adding `--take-expired --wait`"
+            ]
         );
         let script = format!("$PLUGIN acquire {left} {locked} $MAINT_NODE");
         assert_eq!(
@@ -271,7 +273,7 @@ fn a_wait_checks_the_node_when_the_lock_expires() {
         -- stderr
         waiting for node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); free when released, or at [time] unless renewed
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what was left unfinished, then run `kubectl maint acquire worker-1 --take-expired --wait`
+        hint: check what was left unfinished, then lock it with `kubectl maint acquire worker-1 --take-expired --wait`
         -- exit code 6
         ");
         assert_eq!(finished.code, 0, "{finished}");

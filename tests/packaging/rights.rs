@@ -279,7 +279,7 @@ fn an_administrator_creates_the_namespace_only_on_request() {
         (
             1,
             "error: namespace kube-node-maintenance does not exist\n\
-             hint: to create it, run `kubectl maint hold first -m 'new disk' --create-namespace`; for a real \
+             hint: create it with `kubectl maint hold first -m 'new disk' --create-namespace`; for a real \
              cluster, run `kubectl maint install` first\n"
         )
     );

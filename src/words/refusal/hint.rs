@@ -106,8 +106,8 @@ impl<'a> Advice<'a> {
         let person = identity::person(holder);
         let as_holder = self.same.as_holder(person);
         let what = match verb {
-            Verb::Hold => as_holder.run_with(""),
-            Verb::With => as_holder.run_with("--reentry"),
+            Verb::Hold => format!("hold {} {}", self.it, as_holder.with("")),
+            Verb::With => format!("work under it {}", as_holder.with("--reentry")),
             Verb::Fence | Verb::Unfence => format!(
                 "add `--holder {}`{}",
                 for_shell(person),
@@ -235,8 +235,9 @@ impl<'a> Advice<'a> {
             Refusal::NotAHold if self.holder == Some(self.request.caller) => self.to_release(),
             Refusal::NotAHold => self.ask_to_release(),
             Refusal::Unfinished { .. } => format!(
-                "check what was left unfinished, then {}",
-                self.to_lock().run_with("--take-expired")
+                "check what was left unfinished, then lock {} {}",
+                self.it,
+                self.to_lock().with("--take-expired")
             ),
             // Only then is an expired lock refused.
             Refusal::Expired => {
