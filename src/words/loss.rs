@@ -22,9 +22,16 @@ pub(crate) fn lines(
     now: Now,
     program: &Program,
 ) -> (String, String) {
+    let has_expired = before
+        .and_then(NodeLease::end)
+        .is_some_and(|end| end < now.earliest);
     let command = match (&lost.by, stage) {
         (_, Stage::NotStarted) => "the command was not run",
         (_, Stage::Ended) => "the command has ended",
+        // The supervisor was paused too.
+        (LostBy::Expiry, Stage::Running | Stage::OutOfTime) if has_expired => {
+            "the command is being ended, and may have run after the lock expired"
+        }
         // The supervisor enforces the time limit and may have acted before this process did.
         (LostBy::Expiry, Stage::Running | Stage::OutOfTime) => {
             "the command is ended before the lock expires"

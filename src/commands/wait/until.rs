@@ -95,7 +95,14 @@ impl<'a> Wait<'a> {
             self.fail_unmet(|_, node, _| failed(node));
             return self.items;
         }
+        let mut read_at = Instant::now();
         while limit != Some(Duration::ZERO) && !self.is_over() {
+            if read_at.elapsed() >= LONGEST_PAUSE {
+                self.check_without_lease().await;
+                read_at = Instant::now();
+                self.complete_reached();
+                continue;
+            }
             self.report(deadline);
             let pause = self.until_next_change();
             let tick = tick(self.session.terminal.shows_live());
@@ -243,6 +250,15 @@ impl<'a> Wait<'a> {
             Err(error) => {
                 self.problems.report(&error.into());
             }
+        }
+    }
+
+    /// If a node has no Lease, no watch shows that the Node was deleted.
+    async fn check_without_lease(&mut self) {
+        let without = self.pending.iter().filter(|(_, seen)| seen.lease.is_none());
+        let without: Vec<String> = without.map(|(node, _)| node.clone()).collect();
+        for node in without {
+            self.check_exists(&node).await;
         }
     }
 
