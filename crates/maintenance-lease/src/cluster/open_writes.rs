@@ -83,11 +83,17 @@ impl OpenWrites {
         self.forget(node, |write| write.is_over(lease));
     }
 
+    /// The number of writes so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.lock().count
+    }
+
     /// Whether `lease` was acquired by a write whose caller does not and will not know the result, and
-    /// that caller did not have the lock before.
-    pub(crate) fn acquired(&self, node: &str, lease: &NodeLease) -> bool {
+    /// that caller did not have the lock before. Only writes after the first `since` count.
+    pub(crate) fn acquired(&self, node: &str, lease: &NodeLease, since: u64) -> bool {
         let writes = self.lock();
-        let unreported = |write: &&OpenWrite| write.node == node && write.abandoned;
+        let unreported =
+            |write: &&OpenWrite| write.node == node && write.abandoned && write.number > since;
         let mut unreported = writes.open.iter().filter(unreported);
         unreported.any(|write| write.acquired(lease) && !write.was_held)
     }
@@ -98,7 +104,13 @@ impl OpenWrites {
     }
 
     pub(crate) fn has(&self, node: &str) -> bool {
-        self.lock().open.iter().any(|write| write.node == node)
+        self.has_since(node, 0)
+    }
+
+    /// As [`has`](Self::has). Only writes after the first `since` count.
+    pub(crate) fn has_since(&self, node: &str, since: u64) -> bool {
+        let is_meant = |write: &OpenWrite| write.node == node && write.number > since;
+        self.lock().open.iter().any(is_meant)
     }
 
     fn forget(&self, node: &str, is_meant: impl Fn(&OpenWrite) -> bool) {
@@ -238,7 +250,7 @@ mod tests {
             writes.reported("n", &seen);
             assert!(writes.has("n"));
             assert!(
-                !writes.acquired("n", &seen),
+                !writes.acquired("n", &seen, 0),
                 "it may still be reported to its caller"
             );
         }
@@ -250,8 +262,9 @@ mod tests {
             let writes = OpenWrites::default();
             abandoned(&writes, landed);
             writes.observed("n", Some(&lease(6, "own")));
-            assert!(writes.acquired("n", &lease(6, "own")));
-            assert!(!writes.acquired("n", &lease(7, "another")));
+            assert!(writes.acquired("n", &lease(6, "own"), 0));
+            assert!(!writes.acquired("n", &lease(6, "own"), writes.count()));
+            assert!(!writes.acquired("n", &lease(7, "another"), 0));
             writes.observed("n", Some(&lease(7, "another")));
             assert!(!writes.has("n"));
             abandoned(&writes, landed);
@@ -279,6 +292,6 @@ mod tests {
         writes.open("n", Some(5)).acquires("own", true);
         writes.observed("n", Some(&lease(6, "own")));
         assert!(writes.has("n"));
-        assert!(!writes.acquired("n", &lease(6, "own")));
+        assert!(!writes.acquired("n", &lease(6, "own"), 0));
     }
 }

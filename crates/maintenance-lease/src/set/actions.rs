@@ -1,6 +1,6 @@
 //! Carries out the actions that the order of a set asks for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -29,6 +29,10 @@ pub(super) struct Driver<'a, I, P> {
     pub(super) options: &'a SetOptions,
     /// What to write to earlier locks once all nodes are locked.
     deferred: Option<&'a SetOptions>,
+    /// Earlier locks of which a deferred write has begun.
+    rewritten: BTreeSet<usize>,
+    /// How many writes other calls had begun before.
+    writes_before: u64,
     pub(super) manner: OnConflict,
     pub(super) targets: Vec<Target>,
     pub(super) taken: HeldLocks,
@@ -69,6 +73,8 @@ where
             locks,
             options: if defers { keeping_details } else { options },
             deferred: defers.then_some(options),
+            rewritten: BTreeSet::new(),
+            writes_before: locks.api.open_writes.count(),
             manner,
             targets,
             taken: HeldLocks {
@@ -98,6 +104,10 @@ where
                 .map(|(at, error)| (name(at), error))
                 .collect(),
             interrupted: self.interrupt.is_interrupted(),
+            rewritten: match is_done {
+                true => BTreeSet::new(),
+                false => self.rewritten.iter().copied().map(name).collect(),
+            },
         }
     }
 
@@ -281,7 +291,8 @@ where
     pub(super) async fn release_unreported(&self, places: Vec<usize>) -> Vec<usize> {
         let locks = self.locks;
         let withdrawing = stream::iter(places).map(|at| {
-            let release_unreported = locks.release_unanswered(&self.targets[at].node);
+            let release_unreported =
+                locks.release_unanswered(&self.targets[at].node, self.writes_before);
             release_unreported.map(move |ended| ended.is_ok().then_some(at))
         });
         let settled = withdrawing
@@ -315,11 +326,11 @@ where
                 match deferred {
                     Some(options) => {
                         let rewrite = |earlier| rewrite(locks, options, earlier);
-                        self.confirm_locks(&changes, false, rewrite).await;
+                        self.confirm_locks(&changes, true, rewrite).await;
                     }
                     None => {
                         let verify = |change| verify_lock(locks, change);
-                        self.confirm_locks(&changes, true, verify).await;
+                        self.confirm_locks(&changes, false, verify).await;
                     }
                 }
             };
@@ -377,23 +388,27 @@ where
         due
     }
 
-    /// Makes sure of these locks by `work`, in parallel. After a failure, it begins more only if it `goes_on`.
+    /// Makes sure of these locks by `work`, in parallel. After a failure, it rewrites no more, but checks the others.
     async fn confirm_locks<'c, F>(
         &mut self,
         changes: &'c BTreeMap<usize, Change>,
-        goes_on: bool,
+        rewrites: bool,
         work: impl Fn(&'c Change) -> F,
     ) where
         F: Future<Output = Result<Change, Error>>,
     {
         let (taken, failed) = (&mut self.taken, &mut self.failed);
+        let begun = &mut self.rewritten;
         let mut cut = Vec::new();
         run_parallel(
             changes.keys().copied(),
             self.options.parallel,
             false,
             &mut self.interrupt,
-            |at| work(&changes[&at]),
+            |at| {
+                begun.extend(rewrites.then_some(at));
+                work(&changes[&at])
+            },
             |at, result| {
                 match result {
                     Some(Ok(change)) => taken.insert(at, change),
@@ -405,7 +420,7 @@ where
                     Some(Err(error)) => drop(failed.insert(at, error.into())),
                     None => cut.push(at),
                 }
-                goes_on || failed.is_empty()
+                !rewrites || failed.is_empty()
             },
         )
         .await;
@@ -420,9 +435,10 @@ where
         }
     }
 
-    /// Whether a write about this place may still take effect.
+    /// Whether a write of this call about this place may still take effect.
     pub(super) fn may_land(&self, at: usize) -> bool {
-        self.locks.has_open_write(&self.targets[at].node)
+        let open_writes = &self.locks.api.open_writes;
+        open_writes.has_since(&self.targets[at].node, self.writes_before)
     }
 }
 

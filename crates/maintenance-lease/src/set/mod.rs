@@ -32,7 +32,8 @@ impl Maintenance {
     /// All are locked or none, unless [partial](SetOptions::partial): if one is refused or lost, the
     /// time limit passes or `interrupt` completes, this releases what it acquired, and only that. A lock
     /// that became a hold stays on hold. If a call that waits fails, locks that the caller had before keep their reasons,
-    /// tickets and expected ends, but may expire later than before.
+    /// tickets, purposes and expected ends, but may expire later than before. New ones are written last of all. If it fails
+    /// then, [`SetOutcome::rewritten`] names the locks that may have them.
     ///
     /// Nodes are locked in name order, which prevents deadlocks between callers whose sets overlap: one
     /// of them always continues.
@@ -122,8 +123,9 @@ impl Maintenance {
         self.end(&change.node, lease, lock_id).await
     }
 
-    /// Releases what a write acquired on the node without its caller knowing, if it has taken effect.
-    async fn release_unanswered(&self, node: &str) -> Result<(), Error> {
+    /// Releases what a write acquired on the node without its caller knowing, if it has taken effect. Writes before `since`
+    /// were those of other calls.
+    async fn release_unanswered(&self, node: &str, since: u64) -> Result<(), Error> {
         let open_writes = &self.api.open_writes;
         let lease = self.get(node).await?;
         open_writes.observed(node, lease.as_ref());
@@ -132,7 +134,7 @@ impl Maintenance {
         };
         if let Some(lock_id) = lease
             .lock_id()
-            .filter(|_| open_writes.acquired(node, &lease))
+            .filter(|_| open_writes.acquired(node, &lease, since))
         {
             self.end(node, &lease, lock_id).await?;
             open_writes.reported(node, &lease);

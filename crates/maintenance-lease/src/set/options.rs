@@ -1,6 +1,6 @@
 //! How to lock a set of nodes, and the outcome.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use super::order::OnConflict;
@@ -172,6 +172,9 @@ pub struct SetOutcome {
     pub failed: BTreeMap<String, SetError>,
     /// Whether it was interrupted.
     pub interrupted: bool,
+    /// Locks that the caller had before and that may have the new reason, ticket, purpose or expected end, although a call
+    /// that waits failed.
+    pub rewritten: BTreeSet<String>,
 }
 
 impl SetError {

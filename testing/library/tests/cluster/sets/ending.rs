@@ -559,6 +559,55 @@ fn a_lock_from_before_whose_check_fails_is_left_as_found() {
     });
 }
 
+#[test]
+fn a_failed_set_leaves_what_an_earlier_call_acquired() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let both = nodes(&cluster, ["a", "b"]).await;
+        let (wire, has_landed) = unanswered_write_to(&both[0]);
+        let alice = cluster.holder_on(&wire, "alice");
+        tokio::select! {
+            _ = alice.try_acquire(&both[0], &Acquire::new()) => panic!("it gets no answer"),
+            landed = has_landed => landed.expect("it is written"),
+        }
+        let outcome = Locking::begin(&alice, &both, for_seconds(60)).ends().await;
+        let failed = &outcome.failed[&both[0]];
+        assert!(
+            matches!(failed, SetError::Lock(Error::Refused(refused)) if refused.refusal == Refusal::HeldByCaller),
+            "{failed:?}"
+        );
+        assert_eq!(holder(&cluster, &both[0]).await, "alice");
+    });
+}
+
+#[test]
+fn a_failed_set_names_earlier_locks_that_it_may_have_rewritten() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let both = nodes(&cluster, ["a", "b"]).await;
+        let before = Acquire::new().reason("before");
+        for node in &both {
+            let alice = cluster.holder("alice");
+            alice.try_acquire(node, &before).await.unwrap();
+        }
+        let end = format!("/{}", both[1]);
+        let wire = Wire::planned(move |passing| {
+            let written = &passing.body["metadata"]["annotations"]["kubectl-maint.dev/reason"];
+            match written == "after" && passing.path.ends_with(&end) {
+                true => Fate::Refused(StatusCode::FORBIDDEN, None),
+                false => Fate::Pass,
+            }
+        });
+        let alice = cluster.holder_on(&wire, "alice");
+        let after = Acquire::new().reason("after").reentry(true);
+        let options = SetOptions::acquire(after).wait(None).parallel(1);
+        let outcome = Locking::begin(&alice, &both, options).ends().await;
+        assert!(outcome.held.is_empty());
+        assert_eq!(outcome.failed.keys().collect::<Vec<_>>(), [&both[1]]);
+        let lease = alice.get(&both[0]).await.unwrap().unwrap();
+        assert_eq!(lease.reason(), Some("after"));
+        assert!(outcome.rewritten.contains(&both[0]), "{outcome:?}");
+    });
+}
+
 /// An admission webhook may change the write: without the nonce, its sender can't recognize it.
 async fn a_lock_that_was_stored_with_other_fields_is_not_called_free(cluster: Cluster) {
     let both = nodes(&cluster, ["a", "b"]).await;
