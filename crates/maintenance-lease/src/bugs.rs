@@ -83,11 +83,17 @@ pub enum Bug {
     PartialSetKept,
     /// Each attempt of an extension adds its time to the end that it reads.
     TimeAddedAgain,
+    /// A set that waits rewrites its caller's earlier locks before it has all nodes.
+    DetailsWrittenAtOnce,
+    /// A set that waits never writes what its caller's earlier locks are to say.
+    DetailsNeverWritten,
+    /// A set that fails also releases what its caller had before.
+    EarlierLockReleased,
 }
 
 impl Bug {
     /// Every one.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 33] = [
         Self::DeadlineAfterAnswer,
         Self::NoNonce,
         Self::PatchWithoutVersion,
@@ -118,6 +124,9 @@ impl Bug {
         Self::SetOrderNotKept,
         Self::PartialSetKept,
         Self::TimeAddedAgain,
+        Self::DetailsWrittenAtOnce,
+        Self::DetailsNeverWritten,
+        Self::EarlierLockReleased,
     ];
 }
 
@@ -148,7 +157,10 @@ impl Bug {
             | Self::TruncatedListAccepted
             | Self::SetOrderNotKept
             | Self::PartialSetKept
-            | Self::TimeAddedAgain => Detector::Simulation,
+            | Self::TimeAddedAgain
+            | Self::DetailsWrittenAtOnce
+            | Self::DetailsNeverWritten
+            | Self::EarlierLockReleased => Detector::Simulation,
             Self::LossWaitsForRequest
             | Self::StaleWatchBelieved
             | Self::RevivedAfterLoss

@@ -68,11 +68,14 @@ where
             manner => manner,
         };
         let begun = locks.api.env.boot();
-        let defers = manner == OnConflict::Waiting && targets.len() > 1;
+        let defers = manner == OnConflict::Waiting
+            && targets.len() > 1
+            && !bugs::active(Bug::DetailsWrittenAtOnce);
+        let writes_deferred = defers && !bugs::active(Bug::DetailsNeverWritten);
         Self {
             locks,
             options: if defers { keeping_details } else { options },
-            deferred: defers.then_some(options),
+            deferred: writes_deferred.then_some(options),
             rewritten: BTreeSet::new(),
             writes_before: locks.api.open_writes.count(),
             manner,

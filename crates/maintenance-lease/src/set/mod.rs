@@ -17,6 +17,7 @@ pub use self::held_set::HeldSet;
 pub use self::options::{SetError, SetOptions, SetOutcome, SetProgress, Target};
 use self::order::{Action, Order};
 use self::parallel::Interrupt;
+use crate::bugs::{self, Bug};
 use crate::cluster::change::DryRun;
 use crate::cluster::reads::NodeAndLease;
 use crate::keeper::{Lost, LostBy};
@@ -162,6 +163,9 @@ impl Maintenance {
     /// only such a lock.
     #[must_use]
     pub fn is_new(&self, change: &Change) -> bool {
+        if bugs::active(Bug::EarlierLockReleased) {
+            return matches!(change.done, Done::Acquired | Done::Renewed);
+        }
         let was_held = change.state_before.is_locked();
         change.done == Done::Acquired && self.dry_run == DryRun::None && !was_held
     }

@@ -26,7 +26,10 @@ fn world(bug: Bug) -> Option<Bounds> {
         | Bug::TruncatedListAccepted
         | Bug::SetOrderNotKept
         | Bug::PartialSetKept
-        | Bug::TimeAddedAgain => None,
+        | Bug::TimeAddedAgain
+        | Bug::DetailsWrittenAtOnce
+        | Bug::DetailsNeverWritten
+        | Bug::EarlierLockReleased => None,
         Bug::DeadlineAfterAnswer
         | Bug::ExpiryWithoutMargin
         | Bug::LossWaitsForRequest
