@@ -3,6 +3,8 @@
 mod admin;
 mod agent;
 mod collector;
+mod earlier_locks;
+mod lock_options;
 mod outside_writes;
 mod runner;
 mod waiter;

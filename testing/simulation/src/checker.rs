@@ -5,6 +5,7 @@
 
 mod belief;
 mod digest;
+mod earlier_locks;
 mod outcomes;
 mod pauses;
 mod progress;
@@ -37,6 +38,7 @@ pub fn check(history: &[Entry]) -> Vec<Violation> {
     time::time_left(&digest, &mut violations);
     pauses::check(&digest, &mut violations);
     outcomes::check(&digest, &mut violations);
+    earlier_locks::check(&digest, &mut violations);
     violations.sort_by_key(|violation| violation.at);
     violations
 }

@@ -56,6 +56,13 @@ impl Acquisition {
     pub fn is_hold(&self) -> bool {
         self.holder.starts_with("kubeadm")
     }
+
+    /// Whether `identity` acquired it, as a lease or as a hold.
+    #[must_use]
+    pub fn is_of(&self, identity: &str) -> bool {
+        let holder = self.holder.strip_prefix("kubeadm:");
+        holder.unwrap_or(&self.holder) == identity
+    }
 }
 
 /// What the server stores of a Lease.
@@ -75,6 +82,21 @@ pub struct Record {
     pub transitions: u32,
     /// The nonce.
     pub nonce: Option<Arc<str>>,
+    /// What its annotations say about the lock.
+    pub details: Details,
+}
+
+/// What a lock says about itself, for people and programs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Details {
+    /// The reason.
+    pub reason: Option<Arc<str>>,
+    /// The ticket.
+    pub ticket: Option<Arc<str>>,
+    /// The purpose.
+    pub purpose: Option<Arc<str>>,
+    /// When a hold is expected to end.
+    pub hold_until: Option<Arc<str>>,
 }
 
 impl Record {
@@ -101,8 +123,8 @@ impl Record {
 pub enum Call {
     /// An acquisition, of so many seconds.
     Acquire(u32),
-    /// An acquisition of all of these nodes or of none, for so many seconds each.
-    AcquireAll(Vec<Arc<str>>, u32),
+    /// An acquisition of several nodes.
+    AcquireAll(LockSet),
     /// A candidacy, for so many seconds at a time.
     Campaign(u32),
     /// A renewal; of that very acquisition where one is demanded.
@@ -128,6 +150,57 @@ impl Call {
             Self::Hold(Some(_)) | Self::Unhold(Some(_)) | Self::ForceRelease(_)
         )
     }
+
+    /// It ends this acquisition on purpose, if it comes to that.
+    #[must_use]
+    pub fn breaks(&self, acquisition: &Acquisition) -> bool {
+        match self {
+            Self::AcquireAll(set) => set.confirmed.contains(acquisition),
+            _ => self.is_break(),
+        }
+    }
+}
+
+/// What a set does about locks that others hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnConflict {
+    /// It keeps the locks that succeed.
+    Partial,
+    /// All or none, without waiting for holders.
+    AtOnce,
+    /// All or none. It waits for holders.
+    Waiting,
+}
+
+/// Several nodes to be locked together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockSet {
+    /// The nodes.
+    pub nodes: Vec<Arc<str>>,
+    /// For so many seconds each; `None`: they are put on hold.
+    pub seconds: Option<u32>,
+    /// What to do about others' locks.
+    pub manner: OnConflict,
+    /// Locks that the caller already has are renewed.
+    pub reentry: bool,
+    /// The locks of others that it may take over.
+    pub confirmed: Vec<Acquisition>,
+    /// What the locks say about themselves. If a renewal gets no ticket and no purpose, it keeps them.
+    pub details: Details,
+}
+
+impl LockSet {
+    /// The nodes are put on hold.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.seconds.is_none()
+    }
+
+    /// A lock that the caller already has is no obstacle.
+    #[must_use]
+    pub fn accepts_own(&self) -> bool {
+        self.reentry || self.holds()
+    }
 }
 
 /// How a call ended.
@@ -142,7 +215,8 @@ pub enum CallOutcome {
         /// The answer was lost; a read settled it.
         settled: bool,
     },
-    /// An acquisition of each node began.
+    /// An acquisition of each node began, or goes on if it was the caller's already. Not of each, if the
+    /// set keeps those that succeed.
     AcquiredAll(Vec<(Arc<str>, Acquisition)>),
     /// An acquisition goes on.
     Renewed {
@@ -284,6 +358,13 @@ pub enum Event {
         op: OpId,
         /// How.
         ending: CallOutcome,
+    },
+    /// A set fails, and says that earlier locks of its caller may have been rewritten.
+    Rewritten {
+        /// The call.
+        op: OpId,
+        /// The nodes of these locks.
+        nodes: Vec<Arc<str>>,
     },
     /// A request leaves a client.
     Sent {

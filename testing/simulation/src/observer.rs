@@ -12,7 +12,7 @@ use sandbox::SandboxService;
 use serde_json::Value;
 use tower::Service as _;
 
-use crate::history::{Event, Record, Recorder};
+use crate::history::{Details, Event, Record, Recorder};
 
 /// Watches for as long as the world lasts.
 pub(crate) async fn observe(mut server: SandboxService, recorder: Recorder) {
@@ -54,6 +54,20 @@ fn record(object: &Value) -> Record {
         duration: whole(&spec["leaseDurationSeconds"]),
         transitions,
         nonce: nonce(object, transitions),
+        details: details(object),
+    }
+}
+
+fn details(object: &Value) -> Details {
+    let detail = |name: &str| {
+        let annotation = format!("{ANNOTATION_PREFIX}{name}");
+        text(&object["metadata"]["annotations"][annotation])
+    };
+    Details {
+        reason: detail("reason"),
+        ticket: detail("ticket"),
+        purpose: detail("purpose"),
+        hold_until: detail("hold-until"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use simulation::fault::Fault;
 use simulation::fault_counts::FaultCounts;
-use simulation::history::{CallOutcome, Event};
+use simulation::history::{Call, CallOutcome, Event, LockSet, OnConflict};
 use simulation::{Plan, live, trace};
 
 /// Few, because every run of the tests has them. `cargo xtask sim` runs more.
@@ -77,6 +77,11 @@ fn everything_comes_of_them_in_the_first_seeds() {
         "lost by time",
         "lost otherwise",
         "got in",
+        "a set with reentry",
+        "a set that waits",
+        "a set at once",
+        "a partial set",
+        "a set of holds",
     ];
     let seen = &FIRST_SEEDS.endings;
     let missing: Vec<&str> = expected
@@ -99,10 +104,25 @@ fn endings(event: &Event) -> &'static [&'static str] {
             CallOutcome::HeldByCaller(_) => &["HeldByCaller"],
             CallOutcome::Unknown(_) => &["Unknown"],
         },
+        Event::Called {
+            call: Call::AcquireAll(set),
+            ..
+        } => kinds(set),
         Event::Lost { by_time: true, .. } => &["lost by time"],
         Event::Lost { by_time: false, .. } => &["lost otherwise"],
         Event::Listed { .. } => &["a list"],
         Event::GotIn { .. } => &["got in"],
         _ => &[],
+    }
+}
+
+/// The kind of a set.
+fn kinds(set: &LockSet) -> &'static [&'static str] {
+    match set.manner {
+        _ if set.holds() => &["a set of holds"],
+        _ if set.reentry => &["a set with reentry"],
+        OnConflict::Waiting => &["a set that waits"],
+        OnConflict::AtOnce => &["a set at once"],
+        OnConflict::Partial => &["a partial set"],
     }
 }

@@ -1,47 +1,80 @@
-//! One who waits for several nodes at once, keeps those that it has meanwhile, and works when it has
-//! all of them.
+//! One who locks several nodes at once, sometimes nodes that it has locked before, and works when it has
+//! them.
 
 use std::future::pending;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use maintenance_lease::{Acquire, Change, HeldLease, SetError, SetOptions};
+use futures::FutureExt as _;
+use futures::future::{Either, select};
+use maintenance_lease::env::Env as _;
+use maintenance_lease::{
+    Change, HeldLease, NodeLease, Release, SetError, SetOptions, SetOutcome, Target,
+};
 
 use super::agent::{Agent, acquisition, failure};
-use super::{runner, waiter};
-use crate::history::{Call, CallOutcome, Event};
+use super::earlier_locks::{end_holds, lock_before, release_earlier};
+use super::lock_options::{acquire, hold, some_details};
+use super::{runner, waiter, worker};
+use crate::history::{Call, CallOutcome, Event, LockSet, OnConflict};
 
 /// How long the command takes to end.
-const GRACE: Duration = Duration::from_millis(300);
+pub(super) const GRACE: Duration = Duration::from_millis(300);
+
+/// How long to wait for releases after a call was dropped: they are tried for two seconds.
+const RELEASES: std::ops::Range<u64> = 2_100..4_000;
+
+/// How a call may end early, and when.
+#[derive(Clone, Copy)]
+enum Stop {
+    Never,
+    Interrupt(Duration),
+    /// Its future is dropped.
+    Drop(Duration),
+}
 
 pub(super) async fn live(agent: &mut Agent) {
     loop {
         agent.idle(50..3_000).await;
-        let nodes = some_nodes(agent);
-        let seconds = agent.rng.u32(3..=agent.longest);
+        end_holds(agent).await;
+        let set = some_set(agent);
+        let earlier = lock_before(agent, &set).await;
         let time_limit = Duration::from_millis(match agent.rng.u8(..3) {
             0 => agent.rng.u64(100..20_000),
             _ => 60_000,
         });
-        let held = acquire_all(agent, &nodes, seconds, time_limit).await;
+        let stop = some_stop(agent);
+        let held = lock_all(agent, set, time_limit, stop).await;
         let millis = agent.rng.u64(100..10_000);
         if !held.is_empty() && runner::run(agent, &held, GRACE, millis).await {
             release_acquired(agent, held).await;
+        } else {
+            drop(held);
         }
+        release_earlier(agent, earlier).await;
     }
 }
 
 /// Acquires some nodes and releases them. Returns whether it got them.
 pub(super) async fn once(agent: &mut Agent) -> bool {
-    let nodes = some_nodes(agent);
-    let held = acquire_all(agent, &nodes, 3, Duration::from_secs(3_600)).await;
+    let set = LockSet {
+        nodes: some_nodes(agent),
+        seconds: Some(3),
+        manner: OnConflict::Waiting,
+        reentry: false,
+        confirmed: Vec::new(),
+        details: some_details(agent, false),
+    };
+    let held = lock_all(agent, set, Duration::from_secs(3_600), Stop::Never).await;
     let got_in = !held.is_empty();
     release_acquired(agent, held).await;
     got_in
 }
 
+/// Releases the locks that the set acquired. Those from before are left as they are.
 async fn release_acquired(agent: &Agent, all: Vec<HeldLease>) {
-    for held in all {
+    for held in all.into_iter().filter(|held| !held.was_found()) {
         let node: Arc<str> = held.node().into();
         if let Some(acquisition) = acquisition(&held.held_state().lease) {
             waiter::release_held(agent, &node, held, acquisition).await;
@@ -59,50 +92,163 @@ fn some_nodes(agent: &mut Agent) -> Vec<Arc<str>> {
     nodes
 }
 
-/// Locks all of `nodes`, or none.
-async fn acquire_all(
+fn some_set(agent: &mut Agent) -> LockSet {
+    let nodes = some_nodes(agent);
+    let holds = agent.rng.u8(..6) == 0;
+    LockSet {
+        nodes,
+        seconds: (!holds).then(|| agent.rng.u32(3..=agent.longest)),
+        manner: match agent.rng.u8(..8) {
+            0 => OnConflict::Partial,
+            1 | 2 => OnConflict::AtOnce,
+            _ => OnConflict::Waiting,
+        },
+        reentry: !holds && agent.rng.u8(..4) > 0,
+        confirmed: Vec::new(),
+        details: some_details(agent, holds),
+    }
+}
+
+fn some_stop(agent: &mut Agent) -> Stop {
+    let after = Duration::from_millis(agent.rng.u64(10..6_000));
+    match agent.rng.u8(..10) {
+        0 | 1 => Stop::Interrupt(after),
+        2 => Stop::Drop(after),
+        _ => Stop::Never,
+    }
+}
+
+/// Locks the nodes of `set`, and keeps what it got.
+async fn lock_all(
     agent: &mut Agent,
-    nodes: &[Arc<str>],
-    seconds: u32,
+    mut set: LockSet,
     time_limit: Duration,
+    stop: Stop,
 ) -> Vec<HeldLease> {
-    let op = agent.called(&nodes[0], Call::AcquireAll(nodes.to_vec(), seconds));
-    let options = Acquire::new().duration(Duration::from_secs(seconds.into()));
-    let options = SetOptions::acquire(options).wait(Some(time_limit));
-    // People name them in any order.
-    let mut names: Vec<String> = nodes.iter().map(ToString::to_string).collect();
-    agent.rng.shuffle(&mut names);
-    let outcome = agent
-        .maintenance
-        .lock_all(names, &options, pending(), |_| ())
-        .await;
+    let targets = targets(agent, &set.nodes).await;
+    // Somebody looks at the locks of others, and puts their nodes on hold all the same.
+    let takes_over = set.holds() && set.manner != OnConflict::Waiting && agent.rng.bool();
+    let confirmed = locks_of_others(agent, &targets).filter(|_| takes_over);
+    let confirmed: Vec<NodeLease> = confirmed.collect();
+    set.confirmed = confirmed.iter().filter_map(acquisition).collect();
+    let options = match set.seconds {
+        Some(seconds) => SetOptions::acquire(acquire(seconds, &set.details).reentry(set.reentry)),
+        None => SetOptions::hold(hold(&set.details)),
+    };
+    let options = match set.manner {
+        OnConflict::Partial => options.partial(),
+        OnConflict::AtOnce => options,
+        OnConflict::Waiting => options.wait(Some(time_limit)),
+    };
+    let options = options.take_over(confirmed);
+    let options = options.parallel(agent.rng.usize(1..=4));
+    let op = agent.called(&set.nodes[0], Call::AcquireAll(set.clone()));
+    let outcome = until_stopped(agent, targets, &options, stop).await;
+    if outcome.is_none() {
+        agent.idle(RELEASES).await;
+    }
     agent.machine.set_op(None);
+    let ending = match &outcome {
+        Some(outcome) => ending(&set, outcome),
+        None => CallOutcome::Unknown("dropped".to_owned()),
+    };
+    let is_locked = matches!(ending, CallOutcome::AcquiredAll(_));
+    let rewritten = outcome.iter().flat_map(|outcome| &outcome.rewritten);
+    let nodes: Vec<Arc<str>> = rewritten.map(|node| Arc::from(node.as_str())).collect();
+    if !nodes.is_empty() {
+        agent.recorder.record(Event::Rewritten { op, nodes });
+    }
+    agent.recorder.record(Event::Returned { op, ending });
+    agent.tell_time();
+    let mut held = Vec::new();
+    for change in outcome.iter().flat_map(|outcome| outcome.held.values()) {
+        // What a failed set leaves on hold is ended later.
+        if !is_locked {
+            break;
+        }
+        match agent.keep(change, GRACE).await {
+            Ok(kept) => held.push(kept),
+            Err(_) => release_new(agent, change).await,
+        }
+    }
+    held
+}
+
+/// People name them in any order, and commands have read some.
+async fn targets(agent: &mut Agent, nodes: &[Arc<str>]) -> Vec<Target> {
+    let reads = agent.rng.bool();
+    let mut targets: Vec<Target> = nodes.iter().map(|node| Target::from(&**node)).collect();
+    agent.rng.shuffle(&mut targets);
+    for target in targets.iter_mut().filter(|_| reads) {
+        target.seen = agent.maintenance.read(&target.node, true).await.ok();
+    }
+    targets
+}
+
+fn locks_of_others(agent: &Agent, targets: &[Target]) -> impl Iterator<Item = NodeLease> {
+    let leases = targets
+        .iter()
+        .filter_map(|target| target.seen.as_ref()?.lease.clone());
+    let identity = agent.maintenance.identity();
+    leases.filter(|lease| lease.holder().is_some() && !lease.is_held_by(identity))
+}
+
+/// The outcome; `None`: the call was dropped.
+async fn until_stopped(
+    agent: &Agent,
+    targets: Vec<Target>,
+    options: &SetOptions,
+    stop: Stop,
+) -> Option<SetOutcome> {
+    let (interrupt, dropped) = match stop {
+        Stop::Never => (pending().boxed(), pending().boxed()),
+        Stop::Interrupt(after) => (agent.machine.sleep(after), pending().boxed()),
+        Stop::Drop(after) => (pending().boxed(), agent.machine.sleep(after)),
+    };
+    let locking = agent.maintenance.lock_all(
+        targets,
+        options,
+        // The call shares it with its own parts: it has to be `Sync`.
+        interrupt.shared(),
+        |_| (),
+    );
+    match select(pin!(locking), dropped).await {
+        Either::Left((outcome, _)) => Some(outcome),
+        Either::Right(_) => None,
+    }
+}
+
+fn ending(set: &LockSet, outcome: &SetOutcome) -> CallOutcome {
     let acquired = |(node, change): (&String, &Change)| {
         let acquisition = acquisition(change.lease.as_ref()?)?;
         Some((Arc::from(node.as_str()), acquisition))
     };
-    let ending = match outcome
+    let is_locked = match set.manner {
+        OnConflict::Partial => !outcome.held.is_empty(),
+        OnConflict::AtOnce | OnConflict::Waiting => outcome.failed.is_empty(),
+    };
+    if is_locked && !outcome.interrupted {
+        return CallOutcome::AcquiredAll(outcome.held.iter().filter_map(acquired).collect());
+    }
+    match outcome
         .failed
         .values()
         .max_by_key(|error| is_unclear(error))
     {
-        None => CallOutcome::AcquiredAll(outcome.held.iter().filter_map(acquired).collect()),
+        None => CallOutcome::Refused("interrupted".to_owned()),
         Some(error) if is_unclear(error) => CallOutcome::Unknown(error.to_string()),
         Some(error) => CallOutcome::Refused(error.to_string()),
-    };
-    agent.recorder.record(Event::Returned { op, ending });
-    agent.tell_time();
-    let mut held = Vec::new();
-    for change in outcome.held.values() {
-        match agent.keep(change, GRACE).await {
-            Ok(kept) => held.push(kept),
-            Err(_) => {
-                // The other locks are released by the agents that acquired them.
-                let _ = agent.maintenance.release_acquired(change).await;
-            }
-        }
     }
-    held
+}
+
+/// Releases a lock that can't be kept, unless it is from before.
+async fn release_new(agent: &Agent, change: &Change) {
+    let meant = change.lease.as_ref().and_then(acquisition);
+    let (node, lock_id) = (Arc::from(change.node.as_str()), change.lock_id());
+    let is_hold = change.lease.as_ref().is_some_and(|lease| lease.is_hold());
+    if let Some(lock_id) = lock_id.filter(|_| agent.maintenance.is_new(change) && !is_hold) {
+        worker::release(agent, &node, Release::new().lock_id(lock_id), meant).await;
+    }
 }
 
 /// Whether something of the set may be held that is not known.

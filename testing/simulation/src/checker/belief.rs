@@ -120,7 +120,7 @@ pub(super) fn broken(digest: &Index) -> BTreeMap<Acquisition, Time> {
                 commit.acquisition_after().as_ref() != Some(&held_state)
                     || commit.before.as_ref().map(times) != commit.after.as_ref().map(times)
             }
-            (Some(_), Some((_, op))) => op.call.is_break(),
+            (Some(_), Some((_, op))) => op.call.breaks(&held_state),
             (Some(_), None) => false,
         };
         if breaks {

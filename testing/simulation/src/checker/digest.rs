@@ -73,7 +73,7 @@ impl Op {
     /// It has to do with this node.
     pub(super) fn is_about(&self, node: &Arc<str>) -> bool {
         match &self.call {
-            Call::AcquireAll(nodes, _) => nodes.contains(node),
+            Call::AcquireAll(set) => set.nodes.contains(node),
             _ => self.node == *node,
         }
     }
@@ -147,6 +147,8 @@ pub(super) struct Index {
     pub(super) server_clocks: Vec<(Time, Vec<i64>)>,
     pub(super) known: Vec<TimeEstimate>,
     pub(super) listed: Vec<Listed>,
+    /// The nodes whose earlier locks a set may have rewritten although it failed, by its own word.
+    pub(super) rewritten: BTreeMap<OpId, Vec<Arc<str>>>,
     /// Requests to which something else happened than an answer.
     pub(super) faulty_requests: BTreeSet<RequestId>,
     pub(super) healed: Option<Time>,
@@ -324,6 +326,9 @@ impl Index {
                 if let Some(op) = self.ops.get_mut(op) {
                     op.returned = Some((at, ending.clone()));
                 }
+            }
+            Event::Rewritten { op, nodes } => {
+                self.rewritten.insert(*op, nodes.clone());
             }
             Event::Sent {
                 request,

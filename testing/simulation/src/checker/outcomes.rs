@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::digest::{Commit, Index, Op};
+use super::earlier_locks::may_have_been_held;
 use super::rule::{Rule, Violation};
-use crate::history::{Acquisition, Call, CallOutcome, ClientId, OpId, Record};
+use crate::history::{Acquisition, Call, CallOutcome, ClientId, LockSet, OnConflict, OpId, Record};
 use crate::time::{EPOCH, Time};
 
 /// How long somebody may keep a node while one with an earlier name is not to be had.
@@ -29,9 +30,12 @@ pub(super) const WATCHES: usize = 100;
 pub(super) fn check(digest: &Index, violations: &mut Vec<Violation>) {
     for (&id, op) in &digest.ops {
         reported(digest, id, op, violations);
-        if let Call::AcquireAll(nodes, _) = &op.call {
-            set_kept(digest, id, op, nodes, violations);
-            order(digest, id, op, nodes, violations);
+        if let Call::AcquireAll(set) = &op.call {
+            set_kept(digest, id, op, set, violations);
+            // Who keeps what it can get waits for nothing.
+            if set.manner != OnConflict::Partial {
+                order(digest, id, op, set, violations);
+            }
         } else {
             retaken(digest, id, op, violations);
         }
@@ -162,21 +166,17 @@ fn same_nonce(digest: &Index, violations: &mut Vec<Violation>) {
 
 /// A set that was refused leaves nothing behind that would stand for long, unless a request went
 /// astray.
-fn set_kept(
-    digest: &Index,
-    id: OpId,
-    op: &Op,
-    nodes: &[Arc<str>],
-    violations: &mut Vec<Violation>,
-) {
+fn set_kept(digest: &Index, id: OpId, op: &Op, set: &LockSet, violations: &mut Vec<Violation>) {
     let Some((returned, CallOutcome::Refused(why))) = &op.returned else {
         return;
     };
-    for node in nodes {
+    for node in &set.nodes {
         let of_node = digest.commits.iter().filter(|commit| commit.node == *node);
         let begun: Vec<Acquisition> = of_node
             .clone()
             .filter(|commit| digest.op_of(commit).is_some_and(|(made, _)| made == id))
+            // What was somebody's lease before stays on hold.
+            .filter(|commit| !(set.holds() && may_have_been_held(commit)))
             .filter_map(Commit::begins)
             .collect();
         let mut back = of_node.rev();
@@ -212,7 +212,8 @@ fn went_astray(digest: &Index, id: OpId, node: &Arc<str>) -> bool {
 }
 
 /// Nobody keeps a node for long while another has one with an earlier name that it wants, too.
-fn order(digest: &Index, id: OpId, op: &Op, nodes: &[Arc<str>], violations: &mut Vec<Violation>) {
+fn order(digest: &Index, id: OpId, op: &Op, set: &LockSet, violations: &mut Vec<Violation>) {
+    let nodes = &set.nodes;
     let end = op.returned.as_ref().map_or(digest.end, |(at, _)| *at);
     let spans = |node: &Arc<str>, is_wanted: &dyn Fn(&Commit) -> bool| {
         let mut spans: Vec<(Time, Time)> = Vec::new();
@@ -242,10 +243,12 @@ fn order(digest: &Index, id: OpId, op: &Op, nodes: &[Arc<str>], violations: &mut
             .acquisition_after()
             .is_some_and(|it| own.contains(&it))
     };
+    let identity = digest.identities.get(&op.client);
     let is_anothers = |commit: &Commit| {
-        commit
-            .acquisition_after()
-            .is_some_and(|it| !own.contains(&it))
+        commit.acquisition_after().is_some_and(|it| {
+            let is_callers = identity.is_some_and(|identity| it.is_of(identity));
+            !own.contains(&it) && !(set.accepts_own() && is_callers)
+        })
     };
     for (place, high) in nodes.iter().enumerate() {
         for low in nodes[..place].iter().filter(|low| *low < high) {

@@ -57,6 +57,13 @@ pub enum Rule {
     NotRetaken,
     /// All of a set are acquired, or none.
     AllOrNone,
+    /// A set releases nothing that its caller had before.
+    LeftAsFound,
+    /// A set that waits leaves the reason, ticket, purpose and expected end of its caller's earlier locks
+    /// as they are until it has all nodes. If it fails after that, it names those that it may have changed.
+    DetailsKept,
+    /// The locks of a set say what they were asked to.
+    DetailsWritten,
     /// Nobody keeps a node while waiting for one with an earlier name.
     Order,
     /// A list that is said to be complete is.

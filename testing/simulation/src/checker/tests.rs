@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::outcomes::WATCHES;
 use super::{Rule, check};
 use crate::history::{
-    Acquisition, BeliefEnd, BeliefId, Call, CallOutcome, ClientId, Entry, Event, Freeze, OpId,
-    Record, RequestFault, RequestId,
+    Acquisition, BeliefEnd, BeliefId, Call, CallOutcome, ClientId, Details, Entry, Event, Freeze,
+    LockSet, OnConflict, OpId, Record, RequestFault, RequestId,
 };
 use crate::time::{EPOCH, Time};
 
@@ -143,6 +143,7 @@ impl HistoryBuilder {
             duration: 10,
             transitions,
             nonce: Some(format!("nonce-{transitions}").into()),
+            details: Details::default(),
         }
     }
 
@@ -758,10 +759,22 @@ fn broken_locks_are_not_acquired_again_by_the_same_attempt() {
     }
 }
 
+/// "a" and "b", and other locks are waited for.
+fn both() -> LockSet {
+    LockSet {
+        nodes: vec!["a".into(), "b".into()],
+        seconds: Some(10),
+        manner: OnConflict::Waiting,
+        reentry: false,
+        confirmed: Vec::new(),
+        details: Details::default(),
+    }
+}
+
 /// Alice wants "a" and "b".
 fn wants_both(story: &mut HistoryBuilder) -> OpId {
     story.node = Some("a");
-    story.calls(ALICE, Call::AcquireAll(vec!["a".into(), "b".into()], 10))
+    story.calls(ALICE, Call::AcquireAll(both()))
 }
 
 /// A part of what a call for several nodes acquires.
@@ -816,6 +829,116 @@ fn a_set_that_was_acquired_was_acquired_whole() {
         let broken: &[Rule] = if whole { &[] } else { &[Rule::Acknowledged] };
         assert_eq!(story.breaks(), broken, "whole: {whole}");
     }
+}
+
+/// What a lock says if nothing but its reason was given.
+fn because(reason: &str) -> Details {
+    Details {
+        reason: Some(reason.into()),
+        ..Details::default()
+    }
+}
+
+/// A write of Alice's that leaves her lock of `node` with this reason.
+fn writes_reason(
+    story: &mut HistoryBuilder,
+    op: OpId,
+    node: &'static str,
+    reason: &str,
+) -> Acquisition {
+    story.node = Some(node);
+    let lease = Record {
+        uid: node.into(),
+        details: because(reason),
+        ..story.held(ALICE, 1)
+    };
+    let acquisition = lease.acquisition().expect("held");
+    let request = story.writes(ALICE, Some(op), lease);
+    story.is_answered(request);
+    acquisition
+}
+
+/// Alice has "a", and asks for "a" and "b" for another reason.
+fn wants_one_more() -> (HistoryBuilder, OpId) {
+    let mut story = HistoryBuilder::begins();
+    story.node = Some("a");
+    let op = story.calls(ALICE, ACQUIRE);
+    let acquisition = writes_reason(&mut story, op, "a", "before");
+    let fencing = story.version;
+    story.returns(
+        op,
+        CallOutcome::Acquired {
+            acquisition,
+            fencing,
+            settled: false,
+        },
+    );
+    let set = LockSet {
+        reentry: true,
+        details: because("after"),
+        ..both()
+    };
+    let op = story.at(1).calls(ALICE, Call::AcquireAll(set));
+    (story, op)
+}
+
+#[test]
+fn a_set_releases_nothing_that_its_caller_had_before() {
+    let (mut story, op) = wants_one_more();
+    let free = story.released();
+    story.at(2).writes(ALICE, Some(op), free);
+    story.returns(op, CallOutcome::Refused("b is held".to_owned()));
+    assert_eq!(story.breaks(), [Rule::LeftAsFound]);
+}
+
+#[test]
+fn a_set_rewrites_earlier_locks_after_it_has_all_nodes_and_only_if_it_succeeds() {
+    let refused = || CallOutcome::Refused("b is lost".to_owned());
+    let (mut at_once, op) = wants_one_more();
+    let mut in_the_end = at_once.fork();
+
+    writes_reason(&mut at_once, op, "a", "after");
+    let mut fails = at_once.fork();
+    let a = writes_reason(&mut at_once, op, "a", "after");
+    let b = writes_reason(&mut at_once, op, "b", "after");
+    let has_both = |a, b| CallOutcome::AcquiredAll(vec![("a".into(), a), ("b".into(), b)]);
+    at_once.returns(op, has_both(a, b));
+    assert_eq!(at_once.breaks(), [Rule::DetailsKept]);
+    fails.returns(op, refused());
+    assert_eq!(fails.breaks(), [Rule::DetailsKept]);
+
+    let b = writes_reason(&mut in_the_end, op, "b", "after");
+    let a = writes_reason(&mut in_the_end, op, "a", "after");
+    let mut then_fails = in_the_end.fork();
+    in_the_end.returns(op, has_both(a, b));
+    assert_eq!(in_the_end.breaks(), []);
+    let free = then_fails.released();
+    then_fails.node = Some("b");
+    then_fails.writes(
+        ALICE,
+        Some(op),
+        Record {
+            uid: "b".into(),
+            ..free
+        },
+    );
+    let mut says_so = then_fails.fork();
+    then_fails.returns(op, refused());
+    assert_eq!(then_fails.breaks(), [Rule::DetailsKept]);
+    let nodes = vec!["a".into()];
+    says_so.happens(Event::Rewritten { op, nodes });
+    says_so.returns(op, refused());
+    assert_eq!(says_so.breaks(), []);
+}
+
+#[test]
+fn the_locks_of_a_set_say_what_was_asked_for() {
+    let (mut story, op) = wants_one_more();
+    let a = writes_reason(&mut story, op, "a", "before");
+    let b = writes_reason(&mut story, op, "b", "after");
+    let all = vec![("a".into(), a), ("b".into(), b)];
+    story.returns(op, CallOutcome::AcquiredAll(all));
+    assert_eq!(story.breaks(), [Rule::DetailsWritten]);
 }
 
 #[test]

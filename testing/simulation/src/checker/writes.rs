@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::digest::{Commit, Index, Loss, Op};
 use super::rule::{Rule, Violation};
-use crate::history::{Acquisition, Call, CallOutcome, OpId, Record};
+use crate::history::{Acquisition, Call, CallOutcome, OnConflict, OpId, Record};
 use crate::time::EPOCH;
 
 pub(super) fn check(digest: &Index, violations: &mut Vec<Violation>) {
@@ -93,7 +93,14 @@ impl Checker<'_> {
             written.is_some_and(|written| commit.at - written.at < duration - drift)
         } else {
             let end = before.renewed.or(before.acquired).unwrap_or(0) + duration;
-            held_state.is_hold() || EPOCH + commit.at.as_micros() < end
+            // A hold replaces a lease of its caller.
+            let becomes_hold = !held_state.is_hold()
+                && commit.begins().is_some_and(|begun| begun.is_hold())
+                && self.is_own(op, &held_state);
+            let is_confirmed = op.call.breaks(&held_state);
+            !becomes_hold
+                && !is_confirmed
+                && (held_state.is_hold() || EPOCH + commit.at.as_micros() < end)
         };
         if too_soon {
             self.violated(
@@ -173,14 +180,8 @@ impl Checker<'_> {
     }
 
     fn is_own(&self, op: &Op, held_state: &Acquisition) -> bool {
-        let holder = held_state
-            .holder
-            .strip_prefix("kubeadm:")
-            .unwrap_or(&held_state.holder);
-        self.digest
-            .identities
-            .get(&op.client)
-            .is_some_and(|identity| **identity == *holder)
+        let identity = self.digest.identities.get(&op.client);
+        identity.is_some_and(|identity| held_state.is_of(identity))
     }
 
     /// A call ended as what was committed of it allows.
@@ -236,17 +237,27 @@ impl Checker<'_> {
                     .then(|| "it was not committed, or after its end".to_owned())
             }
             CallOutcome::AcquiredAll(all) => {
-                let wanted = match &op.call {
-                    Call::AcquireAll(nodes, _) => nodes.len(),
-                    _ => 1,
+                let (wanted, accepts_own) = match &op.call {
+                    Call::AcquireAll(set) if set.manner != OnConflict::Partial => {
+                        (set.nodes.len(), set.accepts_own())
+                    }
+                    Call::AcquireAll(set) => (all.len(), set.accepts_own()),
+                    _ => (1, false),
                 };
                 let begun = |(node, acquisition): &&(Arc<str>, Acquisition)| {
                     own.iter().any(|commit| {
                         commit.node == *node && commit.begins().as_ref() == Some(acquisition)
                     })
                 };
-                let all = all.iter().filter(begun).count();
-                let late = late.filter(|commit| commit.begins().is_some());
+                let goes_on = |(node, acquisition): &&(Arc<str>, Acquisition)| {
+                    accepts_own && self.goes_on(id, op, node, acquisition)
+                };
+                // Of the others it is not known.
+                let late = late.filter(|commit| {
+                    commit.begins().is_some() && all.iter().any(|(node, _)| *node == commit.node)
+                });
+                let all = all.iter().filter(|of_one| begun(of_one) || goes_on(of_one));
+                let all = all.count();
                 (all != wanted || late.is_some())
                     .then(|| format!("{all} of {wanted} were committed before its end"))
             }
@@ -271,6 +282,17 @@ impl Checker<'_> {
                 what: format!("op{} ({}) ended as \"{ending}\", but {why}", id.0, op.call),
             });
         }
+    }
+
+    /// An acquisition from before the call went on: the call renewed it, or it was a hold, which is read.
+    fn goes_on(&self, id: OpId, op: &Op, node: &Arc<str>, acquisition: &Acquisition) -> bool {
+        let mut stands = self.digest.commits.iter().filter(|commit| {
+            commit.node == *node && commit.acquisition_after().as_ref() == Some(acquisition)
+        });
+        stands.any(|commit| {
+            let mut requests = self.digest.requests_of(op.client, commit);
+            acquisition.is_hold() || requests.any(|request| request.op == Some(id))
+        })
     }
 
     /// What was refused is not there: nothing comes later, and what came before is gone again.
@@ -317,6 +339,7 @@ impl Checker<'_> {
             let by_another_call = digest.op_of(commit).is_some_and(|(other, _)| other != id);
             let renewed = commit.acquisition_after().as_ref() == Some(released)
                 && !by_another_call
+                && !self.is_entered_again(op, commit)
                 && digest
                     .requests_of(op.client, commit)
                     .any(|request| request.sent > op.called);
@@ -325,6 +348,17 @@ impl Checker<'_> {
                 self.violated(commit, Rule::Released, what);
             }
         }
+    }
+
+    /// Between a release that failed and `commit`, a set entered the lock again, and renews it since.
+    fn is_entered_again(&self, release: &Op, commit: &Commit) -> bool {
+        self.digest.ops.values().any(|op| {
+            let accepts_own = matches!(&op.call, Call::AcquireAll(set) if set.accepts_own());
+            accepts_own
+                && op.client == release.client
+                && op.is_about(&commit.node)
+                && (release.called..=commit.at).contains(&op.called)
+        })
     }
 
     /// What is lost, but not for the passing of time, stands no more.

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::{Acquisition, BeliefEnd, Call, CallOutcome, ClientId, Entry, Event, Record};
+use super::{
+    Acquisition, BeliefEnd, Call, CallOutcome, ClientId, Details, Entry, Event, LockSet, Record,
+};
 use crate::time::{EPOCH, Time};
 
 impl fmt::Display for ClientId {
@@ -34,11 +36,33 @@ impl fmt::Display for Record {
             None => write!(f, "nobody's, transitions {}", self.transitions),
             Some(acquisition) => write!(
                 f,
-                "{acquisition}, renewed {} for {}s",
+                "{acquisition}, renewed {} for {}s{}",
                 since(self.renewed),
-                self.duration
+                self.duration,
+                self.details
             ),
         }
+    }
+}
+
+impl fmt::Display for Details {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = [&self.reason, &self.ticket, &self.purpose, &self.hold_until];
+        let mut all = all.into_iter().flatten();
+        all.try_for_each(|detail| write!(f, " \"{detail}\""))
+    }
+}
+
+impl fmt::Display for LockSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.seconds {
+            Some(seconds) => write!(f, "acquire {:?} for {seconds}s", self.nodes)?,
+            None => write!(f, "hold {:?}", self.nodes)?,
+        }
+        let reentry = if self.reentry { ", reentry" } else { "" };
+        write!(f, ", {:?}{reentry}{}", self.manner, self.details)?;
+        let mut confirmed = self.confirmed.iter();
+        confirmed.try_for_each(|confirmed| write!(f, ", take over {confirmed}"))
     }
 }
 
@@ -61,6 +85,9 @@ impl fmt::Display for Entry {
                 call,
             } => write!(f, "{client} op{} {node}: {call}", op.0),
             Event::Returned { op, ending } => write!(f, "   op{} -> {ending}", op.0),
+            Event::Rewritten { op, nodes } => {
+                write!(f, "   op{} may have rewritten {nodes:?}", op.0)
+            }
             Event::Sent {
                 request,
                 client,
@@ -133,7 +160,7 @@ impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Acquire(seconds) => write!(f, "acquire for {seconds}s"),
-            Self::AcquireAll(nodes, seconds) => write!(f, "acquire {nodes:?} for {seconds}s"),
+            Self::AcquireAll(set) => write!(f, "{set}"),
             Self::Campaign(seconds) => write!(f, "campaign for {seconds}s"),
             Self::Renew(None) => f.write_str("renew"),
             Self::Renew(Some(demanded)) => write!(f, "renew {demanded}"),
