@@ -97,12 +97,18 @@ impl Maintenance {
                 Action::Await(at) => driver.wait_for(at, true).await,
                 Action::Watch(at) => driver.wait_for(at, false).await,
                 Action::Release(from) => driver.release(from).await,
-                Action::Check => driver.check().await,
+                Action::Check => {
+                    // A partial set has failures. The check comes last, because this may take long.
+                    driver.release_unanswered().await;
+                    driver.check().await
+                }
                 Action::Done => break true,
                 Action::Failed => break false,
             };
         };
-        driver.release_unanswered().await;
+        if !is_done {
+            driver.release_unanswered().await;
+        }
         driver.outcome(is_done)
     }
 
