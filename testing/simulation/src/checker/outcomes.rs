@@ -24,16 +24,17 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// three times a second, and on a bad network more than every second time with a retry.
 const REQUESTS: usize = 400;
 
-/// And so many watches of any.
-pub(super) const WATCHES: usize = 100;
+/// And so many watches of any: a set over earlier locks has up to eight keepers, and each tries again while the
+/// API server is away.
+pub(super) const WATCHES: usize = 200;
 
 pub(super) fn check(digest: &Index, violations: &mut Vec<Violation>) {
     for (&id, op) in &digest.ops {
         reported(digest, id, op, violations);
         if let Call::AcquireAll(set) = &op.call {
             set_kept(digest, id, op, set, violations);
-            // Who keeps what it can get waits for nothing.
-            if set.manner != OnConflict::Partial {
+            // Without waiting, an attempt whose answer was lost may be under way beside others for long.
+            if set.manner == OnConflict::Waiting {
                 order(digest, id, op, set, violations);
             }
         } else {

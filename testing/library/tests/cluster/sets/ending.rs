@@ -565,8 +565,9 @@ fn a_failed_set_leaves_what_an_earlier_call_acquired() {
         let both = nodes(&cluster, ["a", "b"]).await;
         let (wire, has_landed) = unanswered_write_to(&both[0]);
         let alice = cluster.holder_on(&wire, "alice");
+        let options = Acquire::new();
         tokio::select! {
-            _ = alice.try_acquire(&both[0], &Acquire::new()) => panic!("it gets no answer"),
+            _ = alice.try_acquire(&both[0], &options) => panic!("it gets no answer"),
             landed = has_landed => landed.expect("it is written"),
         }
         let outcome = Locking::begin(&alice, &both, for_seconds(60)).ends().await;
