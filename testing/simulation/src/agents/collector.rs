@@ -245,7 +245,7 @@ fn ending(set: &LockSet, outcome: &SetOutcome) -> CallOutcome {
 async fn release_new(agent: &Agent, change: &Change) {
     let meant = change.lease.as_ref().and_then(acquisition);
     let (node, lock_id) = (Arc::from(change.node.as_str()), change.lock_id());
-    let is_hold = change.lease.as_ref().is_some_and(|lease| lease.is_hold());
+    let is_hold = change.lease.as_ref().is_some_and(NodeLease::is_hold);
     if let Some(lock_id) = lock_id.filter(|_| agent.maintenance.is_new(change) && !is_hold) {
         worker::release(agent, &node, Release::new().lock_id(lock_id), meant).await;
     }

@@ -63,7 +63,7 @@ impl<'a> Checker<'a> {
                 self.violated(
                     Rule::LeftAsFound,
                     commit.at,
-                    format!("released {held_state}, which its caller had before"),
+                    &format!("released {held_state}, which its caller had before"),
                 );
             }
         }
@@ -96,12 +96,12 @@ impl<'a> Checker<'a> {
             };
             let said = digest.rewritten.get(&self.id);
             let is_said = said.is_some_and(|nodes| nodes.contains(node));
-            after = rewritten.last().map_or(after, |(.., after)| after);
+            after = rewritten.next_back().map_or(after, |(.., after)| after);
             if !self.had_all_before(first) {
                 self.violated(
                     Rule::DetailsKept,
                     first.at,
-                    format!("rewrote {earlier}{before} before it had all nodes"),
+                    &format!("rewrote {earlier}{before} before it had all nodes"),
                 );
             } else if let Some((returned, CallOutcome::Refused(why))) = &self.op.returned
                 && before != after
@@ -110,7 +110,7 @@ impl<'a> Checker<'a> {
                 self.violated(
                     Rule::DetailsKept,
                     *returned,
-                    format!("failed ({why}), and left {earlier} with{after} instead of{before}"),
+                    &format!("failed ({why}), and left {earlier} with{after} instead of{before}"),
                 );
             }
         }
@@ -140,7 +140,7 @@ impl<'a> Checker<'a> {
                 self.violated(
                     Rule::DetailsWritten,
                     *returned,
-                    format!("locked {acquisition} and left it with{after}"),
+                    &format!("locked {acquisition} and left it with{after}"),
                 );
             }
         }
@@ -195,7 +195,7 @@ impl<'a> Checker<'a> {
             .any(|request| request.op == Some(self.id))
     }
 
-    fn violated(&mut self, rule: Rule, at: Time, what: String) {
+    fn violated(&mut self, rule: Rule, at: Time, what: &str) {
         let (id, set) = (self.id.0, self.set);
         self.violations.push(Violation {
             at,

@@ -248,7 +248,8 @@ fn order(digest: &Index, id: OpId, op: &Op, set: &LockSet, violations: &mut Vec<
     let is_anothers = |commit: &Commit| {
         commit.acquisition_after().is_some_and(|it| {
             let is_callers = identity.is_some_and(|identity| it.is_of(identity));
-            !own.contains(&it) && !(set.accepts_own() && is_callers)
+            let is_no_obstacle = own.contains(&it) || set.accepts_own() && is_callers;
+            !is_no_obstacle
         })
     };
     for (place, high) in nodes.iter().enumerate() {
