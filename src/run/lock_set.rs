@@ -20,6 +20,7 @@ use super::targets::names;
 use super::wait_event::WaitNotice;
 use crate::args::wait::WaitingArgs;
 use crate::error::{Failure, Obstacle, Verb};
+use crate::words::change;
 
 /// The results by node. Nodes that were released again, or never tried, are missing.
 #[derive(Default)]
@@ -113,6 +114,10 @@ impl LockCommand<'_> {
             results.by_node.extend(held.chain(failed));
             results.interrupted = outcome.interrupted;
             drop((line, notice));
+            for node in &outcome.rewritten {
+                let rewritten = change::may_be_rewritten(node, self.session.program);
+                self.session.terminal.warn(rewritten);
+            }
             next = self.without_namespace(&nodes, &results).await?;
         }
         Ok(results)

@@ -273,6 +273,14 @@ pub(crate) fn change_hold(lease: Option<&NodeLease>, flag: &str, program: &Progr
     format!("change the hold with `{}`", hold.same_command(flag))
 }
 
+/// A set failed while it wrote its reason, ticket and expected end to the lock that the caller had before.
+pub(crate) fn may_be_rewritten(node: &str, program: &Program) -> String {
+    format!(
+        "your earlier lock on node/{node} may have the new reason, ticket and expected end; see `{}`",
+        program.run(format_args!("describe {node}"))
+    )
+}
+
 /// The reason of a release was not stored.
 pub(crate) fn reason_not_stored(node: &str) -> String {
     format!("node/{node} was already free: -m was not stored")

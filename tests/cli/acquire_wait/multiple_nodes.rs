@@ -1,6 +1,6 @@
 //! `acquire --wait` with multiple nodes: they are locked one at a time, in name order.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{bob, held_by_bob};
-use crate::support::Treatment::{Keep, Pass};
+use crate::support::Treatment::{self, Keep, Pass};
 use crate::support::{Cluster, holder_of, in_memory, on_both, on_one, requests, unless_stalled};
 
 fn free(cluster: &Cluster, short: &str) -> String {
@@ -183,6 +183,40 @@ fn earlier_locks_keep_their_details_if_a_wait_times_out() {
             assert_eq!(annotations(cluster, &first), found, "{verb}");
             cluster.maint(["release", &first]).succeeds();
         }
+    });
+}
+
+/// Nothing is as found if one of these last writes fails, so the user is told.
+#[test]
+fn earlier_locks_that_may_have_the_new_reason_are_named() {
+    in_memory("turn-rewritten", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| free(cluster, short));
+        for node in &nodes {
+            cluster.maint(["acquire", node, "-m", "before"]).succeeds();
+        }
+        let end = format!("/{}", nodes[1]);
+        let writes = AtomicUsize::new(0);
+        // The first two renew the lock: to enter it, and to check it.
+        let proxy = cluster.proxy(move |method, path| {
+            let is_it = *method == Method::PATCH && path.contains(&end);
+            match is_it && writes.fetch_add(1, Ordering::SeqCst) == 2 {
+                true => Treatment::Answer(403, None),
+                false => Pass,
+            }
+        });
+        let again = cluster.maint(["acquire", "--reentry", "--wait", "-m", "after"]);
+        let again = again.args(&nodes).args(["--parallel", "1"]);
+        let run = again.kubeconfig(&proxy.kubeconfig).run();
+        assert_eq!(run.code, 1, "{run}");
+        let [first, second] = nodes.map(|node| {
+            let warning = format!(
+                "Warning: your earlier lock on node/{node} may have the new reason, ticket and expected end; see `kubectl maint describe {node}`\n"
+            );
+            let reason = annotations(cluster, &node)["kubectl-maint.dev/reason"].clone();
+            (run.stderr.contains(&warning), reason)
+        });
+        assert_eq!(first, (true, json!("after")), "{run}");
+        assert_eq!(second, (true, json!("before")), "{run}");
     });
 }
 
