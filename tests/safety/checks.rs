@@ -294,10 +294,10 @@ fn a_holder_of_the_node_is_not_disturbed() {
             .lease(&fixture.node, &held(60, "bob@laptop"));
         let levels = fixture.levels("web-1");
         levels.are(&[("lease", Some("Blocker"))]);
+        let words = levels.words("lease");
         assert!(
-            levels
-                .words("lease")
-                .contains("bob@laptop has the lock for")
+            words.contains("bob@laptop locked the node ") && words.contains(" ago, for 2"),
+            "{words}"
         );
         let lease = format!("{}/{}", crate::support::LEASES, fixture.node);
         for (spec, check, level) in [

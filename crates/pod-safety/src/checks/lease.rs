@@ -27,6 +27,7 @@ pub(super) fn check(
         Known::Yes(Lock::Another {
             holder,
             why,
+            since,
             until,
             fencing,
         }) => {
@@ -37,7 +38,7 @@ pub(super) fn check(
                     FENCING.to_owned(),
                     "or run unfence if their fence no longer runs",
                 ),
-                None => (has_it(*until, now), "or wait until it is unlocked"),
+                None => (has_it(*since, *until, now), "or wait until it is unlocked"),
             };
             verdicts.push(Verdict::blocker(
                 LEASE,
@@ -124,11 +125,20 @@ pub(super) fn check_if_node_is_deleted(lock: &Known<Lock>, now: Now) -> Verdict 
     }
 }
 
-fn has_it(until: Option<Instant>, now: Now) -> String {
-    match until {
-        Some(Instant::UNREADABLE) => "has the lock until an unreadable time".to_owned(),
-        Some(until) => format!("has the lock for {} more", age(until - now.latest)),
-        None => "has the node on hold".to_owned(),
+/// Since when somebody has the lock, and until when.
+fn has_it(since: Option<Instant>, until: Option<Instant>, now: Now) -> String {
+    let since = since.filter(|&since| since <= now.latest && since != Instant::UNREADABLE);
+    let ago = since.map(|since| format!("{} ago", age(now.latest - since)));
+    let until = match until {
+        Some(Instant::UNREADABLE) => Some("until an unreadable time".to_owned()),
+        Some(until) => Some(format!("for {} more", age(until - now.latest))),
+        None => None,
+    };
+    match (ago, until) {
+        (Some(ago), Some(until)) => format!("locked the node {ago}, {until}"),
+        (None, Some(until)) => format!("has the lock {until}"),
+        (Some(ago), None) => format!("put the node on hold {ago}"),
+        (None, None) => "has the node on hold".to_owned(),
     }
 }
 
@@ -143,6 +153,7 @@ mod tests {
         let bob = || Lock::Another {
             holder: "bob@laptop".to_owned(),
             why: Some("disk".to_owned()),
+            since: None,
             until: None,
             fencing: None,
         };
@@ -211,6 +222,7 @@ mod tests {
             let hold = Lock::Another {
                 holder: "kubeadm:carol@c".to_owned(),
                 why: Some("disk".to_owned()),
+                since: Some(NOW - Span::seconds(600)),
                 until: None,
                 fencing,
             };
@@ -221,7 +233,7 @@ mod tests {
         };
         assert_eq!(
             words(None),
-            "carol@c has the node on hold, \"disk\": ask them, or wait until it is unlocked"
+            "carol@c put the node on hold 10m ago, \"disk\": ask them, or wait until it is unlocked"
         );
         assert_eq!(
             words(Some(FencingProgress::Fenced)),
@@ -232,6 +244,22 @@ mod tests {
             words(Some(FencingProgress::Begun)),
             "carol@c is fencing the node and has it on hold until it is unfenced, \"disk\": ask them, or \
              run unfence if their fence no longer runs"
+        );
+    }
+
+    #[test]
+    fn a_lock_says_since_when_and_until_when() {
+        let (since, until) = (NOW - Span::seconds(300), NOW + Span::seconds(1_740));
+        let words = |since, until| has_it(since, until, Now::at(NOW));
+        assert_eq!(
+            words(Some(since), Some(until)),
+            "locked the node 5m ago, for 29m more"
+        );
+        assert_eq!(words(None, Some(until)), "has the lock for 29m more");
+        // The holder's clock may be ahead.
+        assert_eq!(
+            words(Some(until), Some(Instant::UNREADABLE)),
+            "has the lock until an unreadable time"
         );
     }
 
@@ -264,6 +292,7 @@ mod tests {
             Known::Yes(Lock::Another {
                 holder,
                 why: None,
+                since: None,
                 until,
                 fencing: None,
             })

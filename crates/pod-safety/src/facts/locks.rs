@@ -27,6 +27,8 @@ pub enum Lock {
         holder: String,
         /// The reason, if the holder gave one.
         why: Option<String>,
+        /// When it was acquired, if its Lease says so.
+        since: Option<Instant>,
         /// When it ends; `None` for an administrator's hold, which does not expire.
         until: Option<Instant>,
         /// Set if this is the hold of a fencing, which ends when the node is unfenced.
@@ -59,6 +61,7 @@ impl Lock {
         let another = |until| Self::Another {
             holder: holder(),
             why: lease.reason().map(ToOwned::to_owned),
+            since: lease.acquired().map(Instant::from),
             until,
             fencing: is_of_fencing(lease, now).then(|| match lease.is_fenced() {
                 true => FencingProgress::Fenced,
@@ -149,6 +152,7 @@ mod tests {
         let another = Known::Yes(Lock::Another {
             holder: "bob@laptop".to_owned(),
             why: None,
+            since: None,
             until,
             fencing: None,
         });
