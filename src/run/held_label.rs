@@ -289,12 +289,13 @@ impl<'a> Session<'a> {
     }
 
     /// Removes what [`set_held_label`](Self::set_held_label) wrote, before the lock `ending` is ended, and what is left of a
-    /// lock that has ended. Without permission, or if a webhook keeps it, it stays, and the lock can be ended all the same:
-    /// returns why, for [`report_stays`](Self::report_stays) once the lock has ended. A held label without a lock id stays
-    /// too, and is reported at once.
+    /// lock that has ended. If the server refuses that, or a webhook keeps it, it stays, and the lock can be ended all the
+    /// same: returns why, for [`report_stays`](Self::report_stays) once the lock has ended. A held label without a lock id
+    /// stays too, and is reported at once.
     ///
     /// # Errors
-    /// If the Node can't be read or written.
+    /// If the Node can't be read or written for a reason that may pass. The lock should stay: the same command can remove
+    /// everything when it is run again.
     pub(crate) async fn remove_held_label(
         &self,
         node: &str,
@@ -314,7 +315,7 @@ impl<'a> Session<'a> {
             }
             Ok(_) => Ok(None),
             Err(Error::Api(error))
-                if error.is_forbidden() || matches!(error, ApiError::Altered) =>
+                if error.is_rejection() || matches!(error, ApiError::Altered) =>
             {
                 Ok(Some(Error::Api(error).into()))
             }
@@ -332,7 +333,7 @@ impl<'a> Session<'a> {
     /// The same, with its result.
     ///
     /// # Errors
-    /// The same, and a missing permission.
+    /// The same, and a refusal.
     pub(crate) async fn remove_keys(
         &self,
         node: &str,

@@ -932,6 +932,84 @@ fn a_label_that_cannot_be_removed_does_not_keep_its_lock() {
     });
 }
 
+/// The commands that begin a lock which labels and cordons its Node, and end it: by the holder and by somebody else.
+const ENDS: [(&[&str], &[&str], &str); 5] = [
+    (LOCK, &["release"], "alice@bastion"),
+    (LOCK, &["release", "--force", "-y", "-m", "x"], "bob@laptop"),
+    (HOLD, &["unhold"], "alice@bastion"),
+    (HOLD, &["unhold", "-y"], "bob@laptop"),
+    (HOLD, &["release"], "alice@bastion"),
+];
+const LOCK: &[&str] = &["acquire", "--cordon", "--opt-outs=cluster-autoscaler"];
+const HOLD: &[&str] = &["hold", "--cordon", "-m", "disk"];
+
+const BY_WEBHOOK: &str = r#"admission webhook "guard.example.com" denied the request: ask me"#;
+const NO_WEBHOOK: &str = "Internal error occurred: failed calling webhook \"guard.example.com\": failed to call webhook: \
+                          Post \"https://10.0.0.1:443/\": dial tcp 10.0.0.1:443: connect: connection refused";
+
+#[test]
+fn a_lock_ends_if_the_write_to_its_node_is_refused() {
+    on_both("label-node-refused", |cluster| {
+        let node = cluster.node("worker-1");
+        let by_policy = "ValidatingAdmissionPolicy 'quiet-hours' with binding 'quiet-hours' denied request: not at night";
+        for (code, message) in [
+            (422, by_policy),
+            (400, BY_WEBHOOK),
+            (409, BY_WEBHOOK),
+            (500, NO_WEBHOOK),
+        ] {
+            let refuses = cluster.proxy_for(Treatment::Refuse(code, message), is_node_write);
+            for (lock, end, holder) in ENDS {
+                cluster.maint(lock).arg(&node).succeeds();
+                let ending = cluster.maint(end).arg(&node).holder(holder);
+                let run = ending.kubeconfig(&refuses.kubeconfig).succeeds();
+                let warning = "Warning: could not remove the held label, the opt-outs and the cordon from node/worker-1, if the \
+                               lock set them: ";
+                let hint = "\nhint: to remove what is left: `kubectl maint unhold worker-1`\n";
+                let text = run.to_string();
+                assert!(text.contains(warning) && text.contains(hint), "{run}");
+                assert_eq!(holder_of(cluster, &node), None, "{run}");
+                assert_eq!(keys(cluster, &node), (true, true), "{run}");
+                if (code, end[0]) == (422, "release") && end.len() > 1 {
+                    assert_snapshot!(run, @"
+                    $ kubectl maint release --force -y -m x worker-1
+                    node/worker-1 released (was locked by alice@bastion)
+                    -- stderr
+                    Warning: could not remove the held label, the opt-outs and the cordon from node/worker-1, if the lock set them: Error from server (UnprocessableEntity): ValidatingAdmissionPolicy 'quiet-hours' with binding 'quiet-hours' denied request: not at night
+                    hint: to remove what is left: `kubectl maint unhold worker-1`
+                    Warning: alice@bastion may still act on node/worker-1 until [time] at the latest
+                    -- exit code 0
+                    ");
+                }
+                cluster.maint(["unhold", &node]).succeeds();
+                assert!(is_clean(cluster, &node));
+            }
+        }
+    });
+}
+
+/// The same command can then remove everything.
+#[test]
+fn a_lock_stays_if_the_write_to_its_node_may_succeed_later() {
+    on_one("label-node-unanswered", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(LOCK).arg(&node).succeeds();
+        for treatment in [
+            Treatment::Answer(503, None),
+            Treatment::Refuse(409, "the Node has changed"),
+        ] {
+            let fails = cluster.proxy_for(treatment, is_node_write);
+            let release = cluster.maint(["release", &node]);
+            let run = release.kubeconfig(&fails.kubeconfig).run();
+            assert_eq!(run.code, 1, "{run}");
+            assert!(holder_of(cluster, &node).is_some(), "{run}");
+            assert_eq!(keys(cluster, &node), (true, true), "{run}");
+        }
+        cluster.maint(["release", &node]).succeeds();
+        assert!(is_clean(cluster, &node));
+    });
+}
+
 #[test]
 fn a_command_does_not_run_if_its_node_is_not_cordoned() {
     on_one("label-with-cordon", |cluster| {

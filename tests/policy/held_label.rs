@@ -4,8 +4,8 @@ use control_plane::{ControlPlane, NodeSpec, Rule};
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMINISTRATORS, HOLDERS, LEASES, NODES, Person, STRATEGIC, USERS, admin, admitted, at, denying,
-    person, policy_of_somebody_else, refused_by, wait_until,
+    ADMINISTRATORS, BINDINGS, HOLDERS, LEASES, NODES, Person, STRATEGIC, USERS, admin, admitted,
+    at, denying, person, policy_of_somebody_else, refused_by, wait_until,
 };
 
 const KEY: &str = "kubectl-maint.dev/held";
@@ -471,6 +471,69 @@ fn a_dry_run_shows_that_another_policy_refuses_the_cordon() {
         let run = bob.maint(&["acquire", name, "--cordon", &dry_run]);
         assert_eq!(run.code, 1, "{run:?}");
         assert!(run.stderr.contains("not at night"), "{run:?}");
+    }
+}
+
+/// A policy of somebody else, or a webhook that is down.
+#[test]
+fn a_lock_ends_if_the_write_to_its_node_is_refused() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("label-node-refused");
+    let (admin, name) = (admin(plane), "label-node-refused");
+    let alice = holder(plane, "label-node-alice");
+    let path = node(plane, name);
+    let guarded = json!({"metadata": {"labels": {"example.com/guarded": name}}});
+    admitted(admin.patch(&path, &guarded), "a label");
+    let policy = || {
+        let rule = json!({
+            "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"],
+            "operations": ["UPDATE"], "resourceNames": [name],
+        });
+        let validation = json!({
+            "expression": "object.spec.?unschedulable.orValue(false) == true", "message": "not at night",
+        });
+        policy_of_somebody_else(&admin, name, &rule, &validation);
+        format!("{BINDINGS}/{name}")
+    };
+    let webhook = || {
+        let webhook = json!({
+            "name": "guard.example.com",
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "objectSelector": {"matchLabels": {"example.com/guarded": name}},
+            "rules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"],
+                "operations": ["UPDATE"],
+            }],
+        });
+        let webhooks = json!({"metadata": {"name": name}, "webhooks": [webhook]});
+        let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+        admitted(admin.post(path, &webhooks), "a webhook");
+        format!("{path}/{name}")
+    };
+    let change = json!({"spec": {"unschedulable": null}});
+    let is_refused = || alice.patch(&format!("{path}?dryRun=All"), &change).is_err();
+    let guards: [(&dyn Fn() -> String, &str); 2] = [
+        (&policy, "not at night"),
+        (&webhook, "failed calling webhook"),
+    ];
+    for (guard, why) in guards {
+        alice.succeeds(&["acquire", name, "--cordon"]);
+        let guard = guard();
+        wait_until("it refuses", is_refused);
+        let run = alice.succeeds(&["release", name]);
+        assert!(run.stderr.contains(why), "{run:?}");
+        let hint = format!("hint: to remove what is left: `kubectl maint unhold {name}`\n");
+        assert!(run.stderr.ends_with(&hint), "{run:?}");
+        let lease = alice.get(&format!("{LEASES}/{name}"));
+        assert_eq!(lease["spec"]["holderIdentity"], "", "{run:?}");
+        assert!(is_cordoned(&alice, &path));
+        admitted(admin.delete(&guard), "its end");
+        wait_until("it is gone", || !is_refused());
+        alice.succeeds(&["unhold", name]);
+        assert_eq!(record(&alice.get(&path)), (Value::Null, json!({})));
+        assert!(!is_cordoned(&alice, &path));
     }
 }
 

@@ -393,7 +393,7 @@ async fn remove_all<E: From<ApiError>>(
             }
             Ok(()) if has_keys => return Ok(removed.and(removing)),
             Ok(()) => return Ok(removed),
-            Err(error) if error.is_forbidden() && !has_keys => return Ok(removed),
+            Err(error) if error.is_rejection() && !has_keys => return Ok(removed),
             Err(error) if error.is_not_found() => return Ok(removed),
             Err(error) => tries.wait(error).await?,
         }

@@ -322,7 +322,7 @@ impl RequestHandler {
                 pending().await
             }
             Treatment::Answer(code, retry_after) => answer(code, retry_after, SAID),
-            Treatment::Refuse(code, message) => answer(code, None, message),
+            Treatment::Refuse(code, message) => refusal(code, None, message),
             Treatment::Foreign(code) => plain_text(code, None),
             Treatment::Page => login_page(),
             Treatment::Keep => {
@@ -432,6 +432,11 @@ fn answer(code: u16, retry_after: Option<u32>, message: &str) -> Response<Answer
     if status == StatusCode::TOO_MANY_REQUESTS || !status.is_client_error() {
         return plain_text(code, retry_after);
     }
+    refusal(code, retry_after, message)
+}
+
+fn refusal(code: u16, retry_after: Option<u32>, message: &str) -> Response<Answer> {
+    let status = StatusCode::from_u16(code).expect("a status code of the test");
     let refusal = json!({
         "kind": "Status",
         "apiVersion": "v1",

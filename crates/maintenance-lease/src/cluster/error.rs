@@ -336,6 +336,16 @@ impl ApiError {
         self.is_by_webhook() || self.status().is_some_and(|status| is_final(status.code))
     }
 
+    /// The server has not carried out the request and says why: it [refuses](Self::is_refusal) it, or it can't call an
+    /// admission webhook that has to allow it.
+    #[must_use]
+    pub fn is_rejection(&self) -> bool {
+        let lacks_webhook = |status: &Status| {
+            status.is_genuine() && status.message.contains("failed calling webhook \"")
+        };
+        self.is_refusal() || self.is_by_policy() || self.status().is_some_and(lacks_webhook)
+    }
+
     /// How long the server asks to wait before a retry; zero if it does not.
     pub(crate) fn retry_after(&self) -> Duration {
         let seconds = self.status().and_then(|status| status.retry_after);
@@ -515,6 +525,35 @@ mod tests {
         }
         assert!(refused(StatusCode::NOT_FOUND, "gone").is_not_found());
         assert!(refused(StatusCode::CONFLICT, "changed").is_conflict());
+    }
+
+    #[test]
+    fn a_rejection_says_why_nothing_was_carried_out() {
+        let answered = |code: u16, message: &str| {
+            let code = StatusCode::from_u16(code).expect("a status code");
+            let body = format!(r#"{{"kind":"Status","message":"{message}"}}"#);
+            ApiError::Status(Box::new(Status::read(code, None, body.as_bytes())))
+        };
+        let policy = "nodes is forbidden: ValidatingAdmissionPolicy 'quiet' with binding 'quiet' denied request: no";
+        let webhook = r#"admission webhook \"guard.example.com\" denied the request: no"#;
+        let dead = r#"Internal error occurred: failed calling webhook \"guard.example.com\": connection refused"#;
+        for (code, message, is_rejection) in [
+            (403, "no right", true),
+            (422, policy, true),
+            (401, policy, true),
+            (400, webhook, true),
+            (409, webhook, true),
+            (500, webhook, true),
+            (500, dead, true),
+            (500, "etcdserver: request timed out", false),
+            (409, "changed", false),
+            (401, "no token", false),
+            (429, "too many requests", false),
+        ] {
+            let error = answered(code, message);
+            assert_eq!(error.is_rejection(), is_rejection, "{error}");
+        }
+        assert!(!ApiError::TimedOut(Duration::from_secs(1)).is_rejection());
     }
 
     #[test]
