@@ -3,16 +3,16 @@
 use clap::Args;
 use maintenance_lease::protocol::{LockId, Refusal};
 use maintenance_lease::{
-    Change, Done, DryRun, Error, NodeAndLease, NodeLease, NodeLookup, Refused, Release, TakeOver,
+    Change, Done, Error, Maintenance, NodeAndLease, NodeLease, NodeLookup, Refused, Release,
+    TakeOver,
 };
-use other_tools::may_have_keys;
 
 use crate::args::change::ChangingArgs;
 use crate::args::lock_id::LockIdArgs;
 use crate::args::output::offers_no_lock_id;
 use crate::args::protect::ManagementArgs;
 use crate::args::write::reason;
-use crate::error::{Failure, InputError, ProtectionError, Verb};
+use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
 use crate::run::confirm::Confirmed;
 use crate::run::fencing::may_end;
@@ -105,10 +105,8 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
     let release = |target: Target| async move {
         match confirmed.get(&target.node) {
             Some(lease) => {
-                let stays = unprotect(args, session, lease).await?;
-                let change = session.locks.force_release(lease, options).await?;
-                session.report_stays(&target.node, stays);
-                Ok(change)
+                let release = async |locks: &Maintenance| locks.force_release(lease, options).await;
+                Ok(session.end_lock(Some(lease), release).await?)
             }
             None => {
                 let demanded = ids.and_then(|ids| ids.of_node(&target.node));
@@ -139,23 +137,21 @@ async fn release(
         let is_demanded = demanded.is_none_or(|id| lease.lock_id().as_ref() == Some(id));
         session.locks.is_own(lease) && is_demanded && !lease.is_hold()
     };
-    let stays = match lease.filter(is_meant) {
-        Some(lease) => unprotect(args, session, lease).await?,
-        None => None,
-    };
     let exists = seen.row.row().is_some();
     let options = match demanded {
         Some(id) => &options.clone().lock_id(id.clone()),
         None => options,
     };
-    let releasing = session.locks.release_seen(&node, options, Some(seen));
-    let change = match releasing.await {
+    let release = async |locks: &Maintenance| {
+        let seen = Some(seen.clone());
+        locks.release_seen(&node, options, seen).await
+    };
+    let change = match session.end_lock(lease.filter(is_meant), release).await {
         Err(Error::Refused(refused)) if refused.refusal == Refusal::OwnHold => {
-            return end_own_hold(args, session, *refused).await;
+            return end_own_hold(session, *refused).await;
         }
         change => change.map_err(|error| Failure::of_lock_id(error, demanded))?,
     };
-    session.report_stays(&node, stays);
     let never_locked = change.done == Done::AlreadyFree && change.lease.is_none();
     if never_locked && !exists && !args.ignore_not_found {
         session.must_exist(&node).await?;
@@ -163,38 +159,19 @@ async fn release(
     Ok(change)
 }
 
-/// Removes what the lock in `lease` wrote on its Node, before it ends. Returns why something stays.
-async fn unprotect(
-    args: &ReleaseArgs,
-    session: &Session<'_>,
-    lease: &NodeLease,
-) -> Result<Option<ProtectionError>, Failure> {
-    match args.change.write.dry_run {
-        DryRun::None if may_have_keys(lease) => {
-            Ok(session.remove_held_label(lease.node(), Some(lease)).await?)
-        }
-        _ => Ok(None),
-    }
-}
-
 /// Ends the hold that a release was refused for, as unhold does.
-async fn end_own_hold(
-    args: &ReleaseArgs,
-    session: &Session<'_>,
-    refused: Refused,
-) -> Result<Change, Failure> {
+async fn end_own_hold(session: &Session<'_>, refused: Refused) -> Result<Change, Failure> {
     let Refused { node, lease, .. } = &refused;
     let Some(lease) = lease else {
         return Err(Error::Refused(Box::new(refused)).into());
     };
-    let stays = unprotect(args, session, lease).await?;
-    let seen = NodeAndLease {
-        node: node.clone(),
-        row: NodeLookup::Unread,
-        lease: Some(lease.clone()),
+    let unhold = async |locks: &Maintenance| {
+        let seen = NodeAndLease {
+            node: node.clone(),
+            row: NodeLookup::Unread,
+            lease: Some(lease.clone()),
+        };
+        locks.unhold_seen(node, Some(lease), Some(seen)).await
     };
-    let ending = session.locks.unhold_seen(node, Some(lease), Some(seen));
-    let change = ending.await?;
-    session.report_stays(node, stays);
-    Ok(change)
+    Ok(session.end_lock(Some(lease), unhold).await?)
 }

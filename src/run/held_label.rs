@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use futures::{StreamExt as _, stream};
-use maintenance_lease::{ApiError, Change, Done, DryRun, Error, HeldLease, NodeLease, PROTECTION};
+use maintenance_lease::{
+    ApiError, Change, Done, DryRun, Error, HeldLease, Maintenance, NodeLease, PROTECTION,
+};
 use other_tools::{
     Conflict, KeysCleared, KeysRemoved, LeftBehind, MachineRecord, NodeUpdate, ProtectionResult,
-    ProtectionStep, ProtectionWriter, WriteError,
+    ProtectionStep, ProtectionWriter, WriteError, may_have_keys,
 };
 use tokio::time::timeout;
 
@@ -52,6 +54,19 @@ pub(crate) fn must_be_protected(protected: &[Protected]) -> Result<(), Failure> 
 fn begun(change: &Change) -> Option<&NodeLease> {
     let begins = matches!(change.done, Done::Acquired | Done::Renewed);
     change.lease.as_ref().filter(|_| begins)
+}
+
+/// # Errors
+/// If the server does not accept the end of a lock, as `dry_run` of that end shows.
+fn must_be_accepted(dry_run: Result<Change, Error>) -> Result<(), Error> {
+    match dry_run {
+        Ok(_) => Ok(()),
+        // Only the write itself can show it.
+        Err(Error::Api(error)) if error.lacks_dry_run_support() => Ok(()),
+        // A dry run never takes effect.
+        Err(Error::Unknown { source, .. }) => Err(Error::Api(source)),
+        Err(error) => Err(error),
+    }
 }
 
 impl<'a> Session<'a> {
@@ -286,6 +301,27 @@ impl<'a> Session<'a> {
             Ok(stays) => self.report_stays(node, stays),
             Err(error) => self.report_left(node, is_free, &error.into()),
         }
+    }
+
+    /// Ends a lock with `end`, and first removes what it set on its Node. Before, a dry run of `end` checks that the server
+    /// accepts it: a lock that stays must keep what it set. `ending` is that lock; `None`: there is nothing to remove.
+    ///
+    /// # Errors
+    /// Those of `end`, and of [`remove_held_label`](Self::remove_held_label).
+    pub(crate) async fn end_lock(
+        &self,
+        ending: Option<&NodeLease>,
+        end: impl AsyncFn(&Maintenance) -> Result<Change, Error>,
+    ) -> Result<Change, Error> {
+        let ending = ending.filter(|lease| may_have_keys(lease) && !self.locks.is_dry_run());
+        let Some(lease) = ending else {
+            return end(&self.locks).await;
+        };
+        must_be_accepted(end(&self.locks.in_dry_run()).await)?;
+        let stays = self.remove_held_label(lease.node(), Some(lease)).await?;
+        let change = end(&self.locks).await?;
+        self.report_stays(lease.node(), stays);
+        Ok(change)
     }
 
     /// Removes what [`set_held_label`](Self::set_held_label) wrote, before the lock `ending` is ended, and what is left of a

@@ -32,10 +32,15 @@ fn is_node_write(method: &Method, path: &str) -> bool {
     *method == Method::PATCH && path.contains("/nodes/")
 }
 
+/// Whether this is a write to the Lease of a lock.
+fn is_lease_write(method: &Method, path: &str) -> bool {
+    *method == Method::PATCH && path.contains("/kube-node-maintenance/leases/")
+}
+
 /// Kills this command when it sends a write to a path that contains `path`. The write never reaches the server.
 fn killed_before(cluster: &Cluster, arguments: &[&str], path: &'static str) {
     let proxy = cluster.proxy_for(Treatment::Keep, move |method, sent| {
-        *method == Method::PATCH && sent.contains(path)
+        *method == Method::PATCH && sent.contains(path) && !sent.contains("dryRun")
     });
     drop(proxy.kills(cluster.maint(arguments)));
 }
@@ -354,7 +359,7 @@ fn of_a_lock_is_written_only_if_that_is_wanted() {
         assert!(protected.stderr.contains(&said), "{protected}");
         assert_eq!(keys(cluster, &node), (true, false));
         let protected = cluster.maint(["release", "-v6", &node]).succeeds();
-        let sent = ["GET", "GET", "PATCH", "PATCH"];
+        let sent = ["GET", "GET", "PATCH", "PATCH", "PATCH"];
         assert_eq!(requests(&protected), sent, "{protected}");
 
         // With --reentry, an existing lock gets the label and the cordon too.
@@ -946,6 +951,82 @@ const HOLD: &[&str] = &["hold", "--cordon", "-m", "disk"];
 const BY_WEBHOOK: &str = r#"admission webhook "guard.example.com" denied the request: ask me"#;
 const NO_WEBHOOK: &str = "Internal error occurred: failed calling webhook \"guard.example.com\": failed to call webhook: \
                           Post \"https://10.0.0.1:443/\": dial tcp 10.0.0.1:443: connect: connection refused";
+
+#[test]
+fn a_lock_whose_end_is_refused_keeps_what_it_set() {
+    on_both("label-end-refused", |cluster| {
+        let node = cluster.node("worker-1");
+        for refusal in [(403, "not you"), (400, BY_WEBHOOK)] {
+            let (code, message) = refusal;
+            let refuses = cluster.proxy_for(Treatment::Refuse(code, message), is_lease_write);
+            for (lock, end, holder) in ENDS {
+                cluster.maint(lock).arg(&node).succeeds();
+                let before = cluster.lease_of(&node);
+                let ending = cluster.maint(end).arg(&node).holder(holder);
+                let run = ending.kubeconfig(&refuses.kubeconfig).run();
+                assert_eq!((run.code, &run.stdout[..]), (1, ""), "{run}");
+                assert!(run.stderr.contains(message), "{run}");
+                assert!(!run.stderr.contains("uncordoned"), "{run}");
+                assert_eq!(cluster.lease_of(&node), before, "{run}");
+                assert_eq!(keys(cluster, &node), (true, true), "{run}");
+                let seen = cluster.get(&format!("/api/v1/nodes/{node}"));
+                assert_eq!(seen["spec"]["unschedulable"], true, "{run}");
+                let ended = &seen["metadata"]["annotations"]["kubectl-maint.dev/breaks"];
+                let lock_id = &seen["metadata"]["annotations"]["kubectl-maint.dev/held-lock-id"];
+                assert_ne!(ended, lock_id, "{run}");
+                if (code, end[0]) == (403, "release") && end.len() > 1 {
+                    assert_snapshot!(run, @"
+                    $ kubectl maint release --force -y -m x worker-1
+                    -- stderr
+                    Error from server (Forbidden): not you
+                    hint: ask an administrator for permission to patch leases.coordination.k8s.io in namespace kube-node-maintenance; `kubectl maint install` creates the roles (deploy/rbac.yaml)
+                    -- exit code 1
+                    ");
+                }
+                let run = cluster.maint(end).arg(&node).holder(holder).succeeds();
+                assert!(is_clean(cluster, &node), "{run}");
+            }
+        }
+    });
+}
+
+/// A dry run never takes effect, so nothing is unknown.
+#[test]
+fn a_lock_whose_end_gets_no_answer_keeps_what_it_set() {
+    in_memory("label-end-unanswered", |cluster| {
+        let node = cluster.node("worker-1");
+        let refuses = cluster.proxy_for(Treatment::Refuse(500, NO_WEBHOOK), is_lease_write);
+        cluster.maint(LOCK).arg(&node).succeeds();
+        let release = cluster.maint(["release", &node, "--request-timeout=1s"]);
+        let run = release.kubeconfig(&refuses.kubeconfig).run();
+        assert_snapshot!(run, @r#"
+        $ kubectl maint release worker-1 --request-timeout=1s
+        -- stderr
+        Error from server (InternalServerError): Internal error occurred: failed calling webhook "guard.example.com": failed to call webhook: Post "https://10.0.0.1:443/": dial tcp 10.0.0.1:443: connect: connection refused
+        -- exit code 1
+        "#);
+        assert!(holder_of(cluster, &node).is_some());
+        assert_eq!(keys(cluster, &node), (true, true));
+    });
+}
+
+#[test]
+fn a_webhook_without_dry_runs_does_not_keep_a_lock() {
+    on_one("label-end-unchecked", |cluster| {
+        let node = cluster.node("worker-1");
+        let message = r#"admission webhook "guard.example.com" does not support dry run"#;
+        let refuses = cluster.proxy_for(Treatment::Refuse(400, message), |method, path| {
+            is_lease_write(method, path) && path.contains("dryRun=All")
+        });
+        for (lock, end, holder) in ENDS {
+            cluster.maint(lock).arg(&node).succeeds();
+            let ending = cluster.maint(end).arg(&node).holder(holder);
+            let run = ending.kubeconfig(&refuses.kubeconfig).succeeds();
+            assert!(is_clean(cluster, &node), "{run}");
+            assert_eq!(holder_of(cluster, &node), None, "{run}");
+        }
+    });
+}
 
 #[test]
 fn a_lock_ends_if_the_write_to_its_node_is_refused() {

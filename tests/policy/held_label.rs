@@ -474,6 +474,51 @@ fn a_dry_run_shows_that_another_policy_refuses_the_cordon() {
     }
 }
 
+#[test]
+fn a_lock_whose_end_is_refused_keeps_what_it_set() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("label-end-refused");
+    let alice = holder(plane, "label-end-alice");
+    // Both may end locks of others on the Node, but not like this on the Lease.
+    let nodes = || Rule::new("", &["nodes"], &["get", "patch"]);
+    let leases = &["get", "list", "watch", "takeover"];
+    let leases = Rule::new("coordination.k8s.io", &["leases"], leases);
+    let rights = [nodes(), leases];
+    plane.grant("label-end-nora", &rights).expect("rights");
+    plane.grant("label-end-ada", &[nodes()]).expect("rights");
+    let nora = person(plane, "label-end-nora", &[]);
+    let ada = person(plane, "label-end-ada", &[USERS, ADMINISTRATORS]);
+    let name = "label-end-refused";
+    let path = node(plane, name);
+    let lease = format!("{LEASES}/{name}");
+    let lock = ["acquire", name, "--cordon"];
+    let hold = ["hold", name, "--cordon", "-m", "disk"];
+    let force = ["release", name, "--force", "--yes", "-m", "x"];
+    for (lock, end, ends) in [
+        (&lock[..], "release", &["release", name][..]),
+        (&lock, "release", &force),
+        (&hold, "unhold", &["unhold", name, "--yes"]),
+    ] {
+        alice.succeeds(&[lock, &["--holder", "ops"]].concat());
+        let (set, before) = (record(&alice.get(&path)), alice.get(&lease));
+        for (by, holder, why) in [
+            (&nora, "ops", "patch leases.coordination.k8s.io"),
+            (&nora, "nora", ""),
+            (&ada, "ops", "maint-live-lock"),
+        ] {
+            let run = by.maint(&[ends, &["--holder", holder]].concat());
+            assert_ne!(run.code, 0, "{run:?}");
+            assert!(run.stderr.contains(why), "{run:?}");
+            assert!(!run.stderr.contains("uncordoned"), "{run:?}");
+            assert_eq!(record(&alice.get(&path)), set, "{run:?}");
+            assert!(is_cordoned(&alice, &path), "{run:?}");
+            assert_eq!(alice.get(&lease), before, "{run:?}");
+        }
+        alice.succeeds(&[end, name, "--holder", "ops"]);
+        assert!(!is_cordoned(&alice, &path));
+    }
+}
+
 /// A policy of somebody else, or a webhook that is down.
 #[test]
 fn a_lock_ends_if_the_write_to_its_node_is_refused() {

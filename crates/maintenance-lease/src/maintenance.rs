@@ -204,6 +204,12 @@ impl Maintenance {
         handle
     }
 
+    /// Whether the verbs of this handle store nothing.
+    #[must_use]
+    pub fn is_dry_run(&self) -> bool {
+        self.dry_run != DryRun::None
+    }
+
     /// The identity of the holder.
     #[must_use]
     pub fn identity(&self) -> &str {

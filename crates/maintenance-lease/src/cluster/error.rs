@@ -346,6 +346,13 @@ impl ApiError {
         self.is_refusal() || self.is_by_policy() || self.status().is_some_and(lacks_webhook)
     }
 
+    /// It is a dry run, and an admission webhook does not support these.
+    #[must_use]
+    pub fn lacks_dry_run_support(&self) -> bool {
+        let says = |status: &Status| status.message.ends_with("does not support dry run");
+        self.is_by_webhook() && self.status().is_some_and(says)
+    }
+
     /// How long the server asks to wait before a retry; zero if it does not.
     pub(crate) fn retry_after(&self) -> Duration {
         let seconds = self.status().and_then(|status| status.retry_after);
@@ -554,6 +561,9 @@ mod tests {
             assert_eq!(error.is_rejection(), is_rejection, "{error}");
         }
         assert!(!ApiError::TimedOut(Duration::from_secs(1)).is_rejection());
+        let dry_run = r#"admission webhook \"guard.example.com\" does not support dry run"#;
+        assert!(answered(400, dry_run).lacks_dry_run_support());
+        assert!(!answered(400, webhook).lacks_dry_run_support());
     }
 
     #[test]
