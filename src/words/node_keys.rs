@@ -25,7 +25,7 @@ pub(crate) fn protected(
     };
     let lock = if is_hold { "hold" } else { "lock" };
     let more = match (keys.cordon, stays_cordoned, is_hold) {
-        (true, true, _) => "; somebody else had cordoned it, so it stays cordoned after that",
+        (true, true, _) => "; it was already cordoned, so it stays cordoned after that",
         // The next steps of a hold say so.
         (true, false, false) => "; `kubectl drain` still evicts its pods",
         _ => "",

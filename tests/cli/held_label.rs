@@ -753,7 +753,7 @@ fn a_user_who_uncordons_a_locked_node_is_not_overruled() {
             assert!(is_cordoned(), "{end}");
             // So does one from before the lock.
             let run = cluster.maint(lock).arg(&node).succeeds();
-            let said = "somebody else had cordoned it, so it stays cordoned after that\n";
+            let said = "it was already cordoned, so it stays cordoned after that\n";
             assert!(run.stderr.contains(said), "{run}");
             cluster.maint([end, &node]).succeeds();
             assert!(is_cordoned(), "{end}");

@@ -313,22 +313,33 @@ fn the_hold_of_somebody_who_took_over_stays() {
     stage.is_untouched(&node);
 }
 
-/// Nobody has the lock of the fenced node at first, and somebody acquires it during the wait.
+/// During the wait after the hook, somebody acquires the lock of the fenced node, or takes over its hold.
 #[test]
 fn a_node_that_somebody_locked_meanwhile_is_not_unfenced() {
-    let (stage, node) = Stage::with_unreachable_node("locked-meanwhile");
-    stage.fence(&node);
-    stage.frees(&node);
-    let unfence = stage.maint(["unfence", &node, "--", "true"]);
-    let running = unfence.until_it_says("waiting up to 5m for it to come back");
-    let bob = stage.maint(["acquire", &node, "-m", "new disk"]);
-    bob.holder("bob@laptop").succeeds();
-    stage.comes_back(&node, "boot-2");
-    let run = running.ends();
-    assert_eq!(run.code, 3, "{run}");
-    let message = format!("cannot unfence node/{node}: locked by bob@laptop: \"new disk\" (since ");
-    assert!(run.stderr.contains(&message), "{run}");
-    assert!(stage.is_tainted(&node) && stage.record(&node).is_some());
+    for (short, is_held, words, has) in [
+        ("locked", false, &["acquire"][..], "locked"),
+        ("taken", true, &["hold", "--take-over", "--yes"], "on hold"),
+    ] {
+        let (stage, node) = Stage::with_unreachable_node(&format!("{short}-meanwhile"));
+        stage.fence(&node);
+        if !is_held {
+            stage.frees(&node);
+        }
+        let unfence = stage.maint(["unfence", &node, "--", "true"]);
+        let running = unfence.until_it_says("waiting up to 5m for it to come back");
+        let bob = stage.maint(words).args([&node, "-m", "new disk"]);
+        bob.holder("bob@laptop").succeeds();
+        stage.comes_back(&node, "boot-2");
+        let run = running.ends();
+        assert_eq!(run.code, 3, "{run}");
+        let message =
+            format!("cannot unfence node/{node}: {has} by bob@laptop: \"new disk\" (since ");
+        assert!(run.stderr.contains(&message), "{run}");
+        let stays =
+            format!("the hook succeeded, but node/{node} stays fenced; when it is back, run ");
+        assert!(run.stderr.contains(&stays), "{run}");
+        assert!(stage.is_tainted(&node) && stage.record(&node).is_some());
+    }
 }
 
 /// A hook that another run started is not ended, even if it began after this run had read the node.

@@ -23,7 +23,7 @@ use crate::output::fencing::Fencing;
 use crate::run::fencing::{Attempts, FencingTarget, Hook, LeaseEnd, Observed, Timeout};
 use crate::ui::Terminal;
 use crate::words::fencing::{
-    self, Question, fenced, hold_ended, hold_lost, hold_not_ended, hold_stays, lock_lost,
+    self, Question, fenced, hold_ended, hold_lost, hold_not_ended, hold_stays, lock_ended,
     unrecorded,
 };
 use crate::words::holder_name::person;
@@ -513,15 +513,22 @@ impl FenceRun<'_> {
         ) else {
             return;
         };
-        let had = first.lease.as_ref().and_then(NodeLease::lock_id);
-        if had.is_some() && lease.lock_id() != had {
-            let is_hold = self.lease_end.take().is_none();
-            let terminal = target.terminal();
-            terminal.warn(match target.lock(Some(&lease)) {
-                Lock::Others if is_hold => hold_lost(&target.node, &person(&lease)),
-                Lock::Others => lock_lost(&target.node, &person(&lease)),
-                Lock::Callers | Lock::Nobodys => hold_ended(&target.node, &lease),
-            });
+        let lock = target.lock(Some(&lease));
+        if lock == Lock::Callers {
+            self.lease_end = target.lease_end(Some(&lease));
+            return;
         }
+        let had = first.lease.as_ref().and_then(NodeLease::lock_id);
+        if had.is_none() || lease.lock_id() == had {
+            return;
+        }
+        let is_hold = self.lease_end.take().is_none();
+        let other = (lock == Lock::Others).then(|| person(&lease));
+        let node = &target.node;
+        target.terminal().warn(match (is_hold, other) {
+            (true, Some(other)) => hold_lost(node, &other),
+            (true, None) => hold_ended(node, &lease),
+            (false, other) => lock_ended(node, other.as_deref()),
+        });
     }
 }

@@ -20,10 +20,13 @@ impl UnfenceRun<'_> {
         (is_recorded || is_of_fencing(lease, self.target.now())).then_some(lease)
     }
 
-    /// Refuses if the node is fenced without a hold of its fencing, and somebody else holds the lock.
+    /// Refuses if the node is fenced, and somebody else holds the lock by something else than the hold of its fencing.
     pub(super) fn check_lock(&self, observed: &Observed) -> Result<(), Failure> {
         let target = self.target;
-        let is_open = self.hold.is_none() && self.evidence(observed).is_fenced();
+        let id = |lease: Option<&NodeLease>| lease.and_then(NodeLease::lock_id);
+        let hold = id(self.hold.as_ref());
+        let is_held = hold.is_some() && hold == id(observed.lease.as_ref());
+        let is_open = !is_held && self.evidence(observed).is_fenced();
         if !is_open || target.lock(observed.lease.as_ref()) == Lock::Callers {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use maintenance_lease::NodeLease;
+use maintenance_lease::{Error, NodeLease};
 use pod_safety::fencing::unfencing::{self, Refusal};
 use pod_safety::fencing::{Record, Written, patch};
 use serde_json::Value;
@@ -120,7 +120,14 @@ impl UnfenceRun<'_> {
     pub(super) async fn end_after_failure(&self, failure: Failure) -> Failure {
         let target = self.target;
         self.hook.remove_record().await;
-        if let (Failure::Interrupted, true) = (&failure, self.is_undone) {
+        let stays_fenced = matches!(
+            failure,
+            Failure::Interrupted
+                | Failure::Fencing(FencingRefusal::FencedAgain { .. })
+                | Failure::Lock(Error::Refused(_))
+                | Failure::Hook(HookError::Running { .. })
+        );
+        if stays_fenced && self.is_undone && !target.is_dry_run() {
             let stays = fencing::undone_but_fenced(&target.node, target.program());
             target.terminal().remark(stays);
         }
@@ -252,6 +259,7 @@ impl UnfenceRun<'_> {
         let mut tries = Attempts::default();
         loop {
             let patch = patch::unfenced(&observed.evidence.raw);
+            let version = observed.evidence.version().to_owned();
             let (written, node) = target.patch_and_return_node(&patch, &mut tries).await?;
             if written == Written::Yes {
                 self.must_be_unfenced(node.as_ref())?;
@@ -275,8 +283,13 @@ impl UnfenceRun<'_> {
             if !self.evidence(&observed).is_fenced() {
                 return Ok(observed);
             }
-            self.check_again(meant.as_ref(), &observed)?;
-            self.judge(&observed)?;
+            let checked = self.check_again(meant.as_ref(), &observed);
+            let checked = checked.and_then(|()| self.judge(&observed));
+            let is_open = written == Written::Unknown && observed.evidence.version() == version;
+            checked.map_err(|failure| match is_open {
+                true => target.unknown(FencingWrite::Return, failure),
+                false => failure,
+            })?;
         }
     }
 

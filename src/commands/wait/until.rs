@@ -1,14 +1,15 @@
 //! The wait itself, on one watch of the Leases and one timer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
 
-use futures::future::OptionFuture;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, OptionFuture};
 use maintenance_lease::protocol::{Now, State};
 use maintenance_lease::{
-    Acquire, Error, Followed, Follower, Maintenance, NodeAndLease, NodeLookup, Refused,
+    Acquire, Error, Followed, Follower, Maintenance, NodeAndLease, NodeLookup, Refused, RowDetail,
 };
 use tokio::time::Instant;
 
@@ -96,12 +97,11 @@ impl<'a> Wait<'a> {
             return self.items;
         }
         let mut read_at = Instant::now();
+        let mut missing: OptionFuture<_> = None.into();
         while limit != Some(Duration::ZERO) && !self.is_over() {
             if read_at.elapsed() >= LONGEST_PAUSE {
-                self.check_without_lease().await;
                 read_at = Instant::now();
-                self.complete_reached();
-                continue;
+                missing = self.missing_without_lease().into();
             }
             self.report(deadline);
             let pause = self.until_next_change();
@@ -116,6 +116,10 @@ impl<'a> Wait<'a> {
                 }
                 Some(()) = &mut end => break,
                 followed = self.leases.next() => self.apply(followed).await,
+                Some(nodes) = &mut missing => {
+                    missing = None.into();
+                    self.set_missing(&nodes);
+                }
                 () = tokio::time::sleep(pause) => {}
                 () = tick => {}
             }
@@ -253,12 +257,46 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// If a node has no Lease, no watch shows that the Node was deleted.
-    async fn check_without_lease(&mut self) {
+    /// Reads which Nodes without a Lease do not exist any more, because no watch shows it. `None` if all have a Lease.
+    fn missing_without_lease(&self) -> Option<BoxFuture<'static, Vec<String>>> {
+        let is_known = |seen: &NodeAndLease| seen.row.row().is_some();
         let without = self.pending.iter().filter(|(_, seen)| seen.lease.is_none());
+        let without = without.filter(|(_, seen)| is_known(seen));
         let without: Vec<String> = without.map(|(node, _)| node.clone()).collect();
-        for node in without {
-            self.check_exists(&node).await;
+        if without.is_empty() {
+            return None;
+        }
+        let locks = self.session.locks.clone();
+        let reading = async move {
+            // If this fails, the nodes are read again later.
+            match &without[..] {
+                [node] => match locks.node(node).await {
+                    Ok(NodeLookup::Missing) => without,
+                    _ => Vec::new(),
+                },
+                _ => match locks.nodes(None, RowDetail::Cells).await {
+                    Ok(rows) => {
+                        let names: BTreeSet<String> =
+                            rows.into_iter().map(|row| row.name).collect();
+                        without
+                            .into_iter()
+                            .filter(|node| !names.contains(node))
+                            .collect()
+                    }
+                    Err(_) => Vec::new(),
+                },
+            }
+        };
+        Some(reading.boxed())
+    }
+
+    fn set_missing(&mut self, nodes: &[String]) {
+        for node in nodes {
+            if let Some(seen) = self.pending.get_mut(node)
+                && seen.lease.is_none()
+            {
+                seen.row = NodeLookup::Missing;
+            }
         }
     }
 

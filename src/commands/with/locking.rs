@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use maintenance_lease::{
-    Acquire, Change, Error, HeldLease, Keep, Maintenance, NodeLease, SetOptions,
+    Acquire, Change, Error, HeldLease, Keep, Maintenance, NodeAndLease, NodeLease, SetOptions,
 };
 
 use super::args::WithArgs;
@@ -99,10 +99,15 @@ impl Locking<'_> {
         let options = self.args.protect.acquire(self.options());
         let options = options.reentry(true).free_only(true);
         let (own, options) = (self.own, &options);
-        // What was read before may be hours old: the other nodes were locked meanwhile.
+        // What was read before a wait may be hours old, and nothing is written under the caller's own hold.
+        let waits = self.args.limit.wait;
+        let is_usable = move |seen: &NodeAndLease| {
+            !waits && !seen.lease.as_ref().is_some_and(NodeLease::is_hold)
+        };
         let enter = |target: Target| async move {
-            let node = target.node;
-            Ok(own.try_acquire(&node, options).await?)
+            let Target { node, seen } = target;
+            let seen = seen.filter(is_usable);
+            Ok(own.try_acquire_seen(&node, options, seen).await?)
         };
         results.interrupted = in_order(
             found,

@@ -74,8 +74,9 @@ impl FencingTarget<'_> {
             self.common.reader.remains(&self.node, taint),
             self.common.reader.heartbeat(&self.node)
         );
-        let (remains, node) = remains?;
-        self.check_fenced(fenced, node.as_ref())?;
+        if let Ok((_, node)) = &remains {
+            self.check_fenced(fenced, node.as_ref())?;
+        }
         let now = self.at(begun);
         if let Ok(Some(heartbeat)) = &heartbeat
             && is_fresh(Some(*heartbeat), now)
@@ -85,6 +86,7 @@ impl FencingTarget<'_> {
                 why: Refusal::BackAlive(heartbeat.age(now)),
             }));
         }
+        let (remains, _) = remains?;
         Ok((remains, heartbeat.err().map(|error| error.to_string())))
     }
 

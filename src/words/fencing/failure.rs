@@ -228,7 +228,10 @@ pub(crate) fn unknown(
             ),
         ),
         // Named in the message that the annotation of the hook stays.
-        FencingWrite::Hook => (unknown("it was written"), check),
+        FencingWrite::Hook => (
+            "unknown whether it was written: the write may still take effect".to_owned(),
+            check,
+        ),
         FencingWrite::Record { hook } => (
             unknown(&format!("node/{node} was fenced")) + "; its lock is kept",
             match hook {

@@ -80,9 +80,13 @@ pub(crate) fn hold_lost(node: &str, person: &str) -> String {
     format!("the fencing hold on node/{node} was lost: {person} has the lock now")
 }
 
-/// The caller's lease of the fenced `node` has ended, and somebody else has the lock.
-pub(crate) fn lock_lost(node: &str, person: &str) -> String {
-    format!("your lock on node/{node} has ended, and {person} has the lock now")
+/// The caller's lease of the fenced `node` has ended; `other` has the lock now.
+pub(crate) fn lock_ended(node: &str, other: Option<&str>) -> String {
+    let other = other.map(|other| format!(", and {other} has the lock now"));
+    format!(
+        "your lock on node/{node} has ended{}",
+        other.unwrap_or_default()
+    )
 }
 
 /// The lock of the fenced `node` was ended, and nobody has it now.

@@ -20,7 +20,7 @@ pub(crate) use self::failure::{
 };
 pub(crate) use self::fencing_hold::{
     end_of_hold, hold_ended, hold_left, hold_lost, hold_not_ended, hold_reason, hold_stays,
-    kept_on_hold, lock_lost, not_marked, on_hold, taken_by,
+    kept_on_hold, lock_ended, not_marked, on_hold, taken_by,
 };
 pub(crate) use self::order::{NOT_REACHED, most_urgent, order, skipped, skipped_because, stopped};
 pub(crate) use self::progress::{

@@ -205,8 +205,6 @@ pub(crate) struct Running {
     clock_refusals: u32,
     /// A policy refused the API user of the write, and the server was asked for the correct one.
     is_user_asked: bool,
-    /// A write got no answer, or one that does not say whether it was carried out.
-    is_lost: bool,
     /// The time limit has passed, and the Lease was read again to see whether a refused write took effect.
     last_look: bool,
     /// The last write, unless it is known to have ended, and the version that it is based on.
@@ -235,7 +233,6 @@ impl Running {
             tries: 0,
             clock_refusals: 0,
             is_user_asked: false,
-            is_lost: false,
             last_look: false,
             open_write: None,
         }
@@ -319,6 +316,7 @@ impl Running {
     }
 
     async fn proceed(&mut self, lease: Option<NodeLease>) -> Result<Option<Change>, Error> {
+        let given = lease.as_ref().map(|lease| lease.version);
         let mut step = self.observed(lease);
         loop {
             self.mark_open_writes();
@@ -347,8 +345,12 @@ impl Running {
                 Step::Send(_) if self.is_too_slow() => {
                     return Err(self.unknown(ApiError::TimedOut(self.waited())));
                 }
-                // The waiter decides about the Lease that is there instead of an earlier write.
-                Step::Send(_) if self.task.once && self.is_lost && !self.steps.is_unknown() => {
+                // The waiter decides about a Lease that it has not seen yet.
+                Step::Send(attempt)
+                    if self.task.once
+                        && attempt.on.map(|on| on.version) != given
+                        && !self.steps.is_unknown() =>
+                {
                     self.steps.declined();
                     return Ok(None);
                 }
@@ -399,7 +401,6 @@ impl Running {
         if error.is_throttled() {
             *wait = (*wait).max(error.retry_after());
             // The next read shows if a proxy repeated a write that took effect.
-            self.is_lost = true;
             return AfterFailure::Retry;
         }
         if error.policy_code() == Some("maint-user") && !self.is_user_asked {
@@ -419,7 +420,6 @@ impl Running {
             return AfterFailure::Retry;
         }
         if error.leaves_writes_unknown() {
-            self.is_lost = true;
             self.steps.unanswered();
             return AfterFailure::Retry;
         }

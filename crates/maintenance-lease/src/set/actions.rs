@@ -427,6 +427,12 @@ where
             },
         )
         .await;
+        // Nothing was written about a lock that was lost before.
+        let is_lost = |at: &usize| {
+            let error = self.failed.get(at);
+            matches!(error, Some(SetError::Lock(Error::Lost(_))))
+        };
+        self.rewritten.retain(|at| !is_lost(at));
         for at in cut {
             self.failed.insert(at, self.interrupted(at));
         }

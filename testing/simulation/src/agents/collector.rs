@@ -14,13 +14,10 @@ use maintenance_lease::{
 };
 
 use super::agent::{Agent, acquisition, failure};
-use super::earlier_locks::{end_holds, lock_before, release_earlier};
+use super::earlier_locks::{GRACE, end_holds, lock_before, release_earlier};
 use super::lock_options::{acquire, hold, some_details};
 use super::{runner, waiter, worker};
 use crate::history::{Call, CallOutcome, Event, LockSet, OnConflict};
-
-/// How long the command takes to end.
-pub(super) const GRACE: Duration = Duration::from_millis(300);
 
 /// How long to wait for releases after a call was dropped: they are tried for two seconds.
 const RELEASES: std::ops::Range<u64> = 2_100..4_000;

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use maintenance_lease::{HeldLease, NodeLease, Release};
 
 use super::agent::{Agent, acquisition};
-use super::collector::GRACE;
 use super::lock_options::{acquire, hold, some_details};
 use super::worker;
 use crate::history::{Acquisition, Call, LockSet};
+
+/// How long the command takes to end.
+pub(super) const GRACE: Duration = Duration::from_millis(300);
 
 /// A lock from before the set.
 pub(super) struct EarlierLock {
