@@ -165,6 +165,8 @@ pub(crate) enum Failure {
     UnknownTime,
     /// Checking all locks of a set took longer than they last.
     TooSlow { node: String },
+    /// A lock id has the Lease and the number of the node's current lock, but is not its id.
+    MistypedLockId { lease: Box<NodeLease> },
     /// A lock id belongs to another Lease than that of the node it was given for.
     OtherLease {
         node: String,
@@ -266,17 +268,25 @@ pub(crate) enum LockAfter {
 }
 
 impl Failure {
-    /// The same as `error`. But if the id of the lock that was `demanded` belongs to another Lease, no newer lock replaced it.
+    /// The same as `error`. But if the id of the lock that was `demanded` belongs to another Lease, or was never the id of a lock,
+    /// no newer lock replaced it.
     pub(crate) fn of_lock_id(error: Error, demanded: Option<&LockId>) -> Self {
         if let (Error::Refused(refused), Some(id)) = (&error, demanded)
             && refused.refusal == Refusal::ChangedHands
             && let Some(lease) = &refused.lease
-            && lease.uid() != id.uid()
         {
-            return Self::OtherLease {
-                node: refused.node.clone(),
-                lease: Some(Box::new(lease.clone())),
-            };
+            if lease.uid() != id.uid() {
+                return Self::OtherLease {
+                    node: refused.node.clone(),
+                    lease: Some(Box::new(lease.clone())),
+                };
+            }
+            // Each acquisition has a number of its own.
+            if lease.transitions() == id.transitions() {
+                return Self::MistypedLockId {
+                    lease: Box::new(lease.clone()),
+                };
+            }
         }
         error.into()
     }
@@ -319,6 +329,7 @@ impl Failure {
             // A lock that was lost by its time limit was not read again.
             Self::Lock(Error::Lost(lost)) => lost.lease.as_ref().map(Some),
             Self::OtherLease { lease, .. } => Some(lease.as_deref()),
+            Self::MistypedLockId { lease } => Some(Some(lease)),
             _ => None,
         }
     }

@@ -57,7 +57,8 @@ pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Fa
     let reading = join_all(ids.iter().map(|(node, id)| async move {
         match locks.get(node).await? {
             Some(lease) if lease.uid() == id.uid() => {
-                locks.check_held(&lease, id)?;
+                let checked = locks.check_held(&lease, id);
+                checked.map_err(|error| Failure::of_lock_id(error, Some(id)))?;
                 Ok(lease)
             }
             other => Err(Failure::OtherLease {

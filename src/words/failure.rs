@@ -151,6 +151,20 @@ pub(crate) fn lines(
                 .to_owned(),
             ),
         ),
+        Failure::MistypedLockId { lease } => {
+            let node = lease.node();
+            let state = request.map(|request| {
+                let state = node_state::state(Some(lease), request.caller, request.now);
+                format!("; node/{node} {state}")
+            });
+            (
+                format!(
+                    "the lock id is almost that of the current lock of node/{node}, so it may have a typo{}",
+                    state.unwrap_or_default()
+                ),
+                Some("copy the lock id again".to_owned()),
+            )
+        }
         Failure::OtherLease { node, lease } => (
             match lease {
                 Some(lease) => {

@@ -262,5 +262,11 @@ fn without_lock_ids(instead: &str, source: &str) -> String {
 }
 
 fn unset(variable: &str) -> String {
-    format!("put `env -u {variable}` before the command")
+    // `with` also sets the earlier name of this variable.
+    let earlier = if variable == "MAINT_LOCK_ID" {
+        " -u MAINT_TOKEN"
+    } else {
+        ""
+    };
+    format!("put `env -u {variable}{earlier}` before the command")
 }

@@ -70,7 +70,12 @@ pub(crate) fn earlier_removed(node: &str, keys: &NodeKeys) -> String {
         [] => String::new(),
         parts => format!(": {}", parts.join(", ")),
     };
-    format!("node/{node}: removed what an earlier lock had set{removed}")
+    let schedulable = if keys.cordon {
+        "; this uncordons the node"
+    } else {
+        ""
+    };
+    format!("node/{node}: removed what an earlier lock had set{removed}{schedulable}")
 }
 
 /// What was removed because the policies are uninstalled.

@@ -616,7 +616,7 @@ fn what_a_failed_end_left_goes_with_the_next_lock() {
         };
         let goes = |run: &Run| {
             let removed = "worker-1: removed what an earlier lock had set: kubectl-maint.dev/held=true, \
-                           cluster-autoscaler.kubernetes.io/scale-down-disabled=true, cordon\n";
+                           cluster-autoscaler.kubernetes.io/scale-down-disabled=true, cordon; this uncordons the node\n";
             assert!(run.stderr.contains(removed), "{run}");
             assert!(is_clean(cluster, &node), "{run}");
         };

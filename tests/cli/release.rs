@@ -128,7 +128,7 @@ fn mine_is_refused_if_a_lock_id_is_inherited() {
     $ kubectl maint release --mine
     -- stderr
     error: MAINT_LOCK_ID is for one node only
-    hint: name that node only, or put `env -u MAINT_LOCK_ID` before the command
+    hint: name that node only, or put `env -u MAINT_LOCK_ID -u MAINT_TOKEN` before the command
     -- exit code 2
     ");
 }
@@ -282,7 +282,7 @@ fn lock_ids_of_multiple_nodes_each_apply_to_their_own() {
         $ kubectl maint renew --mine
         -- stderr
         error: MAINT_LOCK_ID is only for nodes that you name
-        hint: name these nodes, or put `env -u MAINT_LOCK_ID` before the command
+        hint: name these nodes, or put `env -u MAINT_LOCK_ID -u MAINT_TOKEN` before the command
         -- exit code 2
         ");
     });
@@ -350,7 +350,7 @@ fn a_lock_id_releases_only_its_acquisition() {
         $ kubectl maint release worker-1 --force
         -- stderr
         error: --force takes over the lock of somebody else, but MAINT_LOCK_ID is for your own
-        hint: put `env -u MAINT_LOCK_ID` before the command
+        hint: put `env -u MAINT_LOCK_ID -u MAINT_TOKEN` before the command
         -- exit code 2
         ");
     });

@@ -64,6 +64,24 @@ fn an_ended_acquisition_is_lost() {
 }
 
 #[test]
+fn a_lock_id_with_a_typo_was_not_replaced() {
+    on_one("verify-typo", |cluster| {
+        let node = cluster.node("worker-1");
+        let id = acquire(cluster, &node) + "x";
+        for verb in ["verify", "renew", "release"] {
+            let run = cluster.maint([verb, &node, "--lock-id", &id]).run();
+            assert_eq!(run.code, 3, "{run}");
+            let error = format!(
+                "error: the lock id is almost that of the current lock of node/{node}, so it may have a typo; node/{node} is locked by you as "
+            );
+            assert!(run.stderr.starts_with(&error), "{run}");
+            let hint = "\nhint: copy the lock id again\n";
+            assert!(run.stderr.contains(hint), "{run}");
+        }
+    });
+}
+
+#[test]
 fn a_lock_id_is_of_one_node() {
     on_one("verify-other", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
@@ -180,7 +198,7 @@ fn without_an_acquisition_there_is_nothing_to_verify() {
     $ kubectl maint verify worker-2
     -- stderr
     error: MAINT_LOCK_ID has no lock id for node/worker-2
-    hint: name only nodes with a lock id, or put `env -u MAINT_LOCK_ID` before the command
+    hint: name only nodes with a lock id, or put `env -u MAINT_LOCK_ID -u MAINT_TOKEN` before the command
     -- exit code 2
     ");
 }
