@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use connect::in_words;
-use maintenance_lease::{ApiError, Error};
+use maintenance_lease::{ApiError, Error, NodeLease};
 
 use super::force_deletion::no_answer;
 use super::hint_command::Program;
@@ -151,33 +151,21 @@ pub(crate) fn lines(
                 .to_owned(),
             ),
         ),
-        Failure::MistypedLockId { lease } => {
-            let node = lease.node();
-            let state = request.map(|request| {
-                let state = node_state::state(Some(lease), request.caller, request.now);
-                format!("; node/{node} {state}")
-            });
-            (
-                format!(
-                    "the lock id is almost that of the current lock of node/{node}, so it may have a typo{}",
-                    state.unwrap_or_default()
-                ),
-                Some("copy the lock id again".to_owned()),
-            )
-        }
+        Failure::MistypedLockId { lease } => (
+            format!(
+                "the lock id is almost that of the current lock of node/{}, so it may have a typo{}",
+                lease.node(),
+                and_state(lease, request)
+            ),
+            Some("copy the lock id again".to_owned()),
+        ),
         Failure::OtherLease { node, lease } => (
             match lease {
-                Some(lease) => {
-                    let state = request.map(|request| {
-                        let state = node_state::state(Some(lease), request.caller, request.now);
-                        format!("; node/{node} {state}")
-                    });
-                    format!(
-                        "the lock id does not match the Lease of node/{node}: it is for another node or for a \
-                         deleted Lease{}",
-                        state.unwrap_or_default()
-                    )
-                }
+                Some(lease) => format!(
+                    "the lock id does not match the Lease of node/{node}: it is for another node or for a \
+                     deleted Lease{}",
+                    and_state(lease, request)
+                ),
                 None => format!(
                     "node/{node} has no Lease: the lock id is for another node, or the Lease was deleted"
                 ),
@@ -495,6 +483,15 @@ pub(super) fn timed_out_waiting(waited: Duration, what: &str) -> String {
         "timed out after {} waiting for {what}",
         length(waited.into())
     )
+}
+
+/// The state of the lock in `lease`, after a message about a lock id.
+fn and_state(lease: &NodeLease, request: Option<RequestContext<'_>>) -> String {
+    let Some(request) = request else {
+        return String::new();
+    };
+    let state = node_state::state(Some(lease), request.caller, request.now);
+    format!("; node/{} {state}", lease.node())
 }
 
 fn with_hint((message, hint): (String, String)) -> (String, Option<String>) {
