@@ -27,7 +27,7 @@ use super::selection::ConnectTarget;
 use super::tls::Identity;
 use super::{Notice, Notices};
 
-/// After this time, the user is told the name of the plugin: it may wait for input, or hang.
+/// After this time, a message names the plugin, because it may be waiting for input or hang.
 const SLOW: Duration = Duration::from_secs(2);
 
 /// A token file is read again after this time, because service account tokens are replaced while a pod runs.

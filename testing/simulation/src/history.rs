@@ -118,31 +118,31 @@ impl Record {
     }
 }
 
-/// What a client asked of the library.
+/// A call of the library by a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// An acquisition, of so many seconds.
+    /// The client acquires one node, for this many seconds.
     Acquire(u32),
-    /// An acquisition of several nodes.
+    /// The client acquires several nodes with one call.
     AcquireAll(LockSet),
-    /// A candidacy, for so many seconds at a time.
+    /// The client runs for leader, for this many seconds at a time.
     Campaign(u32),
-    /// A renewal; of that very acquisition where one is demanded.
+    /// A renewal; `Some`: only of this acquisition.
     Renew(Option<Acquisition>),
-    /// A renewal that adds so many seconds to what is left, likewise.
+    /// A renewal that adds this many seconds to what is left; `Some`: only of this acquisition.
     Extend(u32, Option<Acquisition>),
-    /// A release; of that very acquisition where one is demanded.
+    /// A release; `Some`: only of this acquisition.
     Release(Option<Acquisition>),
-    /// A hold; of another's lease where that very acquisition was confirmed.
+    /// A hold; `Some`: it takes over this acquisition of somebody else, which was confirmed.
     Hold(Option<Acquisition>),
-    /// The end of a hold; of another's where that very one was confirmed.
+    /// The end of a hold; `Some`: this hold of somebody else, which was confirmed.
     Unhold(Option<Acquisition>),
-    /// The end of another's acquisition, which was confirmed.
+    /// The end of this acquisition of somebody else, which was confirmed.
     ForceRelease(Acquisition),
 }
 
 impl Call {
-    /// It ends another's acquisition on purpose, if it comes to that.
+    /// Whether it may end somebody else's acquisition on purpose.
     #[must_use]
     pub fn is_break(&self) -> bool {
         matches!(
@@ -151,7 +151,7 @@ impl Call {
         )
     }
 
-    /// It ends this acquisition on purpose, if it comes to that.
+    /// Whether it may end this acquisition on purpose.
     #[must_use]
     pub fn breaks(&self, acquisition: &Acquisition) -> bool {
         match self {

@@ -186,7 +186,7 @@ fn earlier_locks_keep_their_details_if_a_wait_times_out() {
     });
 }
 
-/// Nothing is as found if one of these last writes fails, so the user is told.
+/// If one of these last writes fails, the earlier locks may have changed. A warning names them.
 #[test]
 fn earlier_locks_that_may_have_the_new_reason_are_named() {
     in_memory("turn-rewritten", |cluster| {

@@ -391,7 +391,8 @@ where
         due
     }
 
-    /// Makes sure of these locks by `work`, in parallel. After a failure, it rewrites no more, but checks the others.
+    /// Runs `work` for each of these locks, in parallel. If `work` rewrites locks, the first failure ends it. If it only checks
+    /// them, all are checked.
     async fn confirm_locks<'c, F>(
         &mut self,
         changes: &'c BTreeMap<usize, Change>,
