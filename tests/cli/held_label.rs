@@ -511,8 +511,17 @@ fn of_a_lock_that_expired_goes_with_the_next_holder() {
         assert_eq!(shown_end(cluster, &node), None);
         cluster.maint(["unhold", &node]).succeeds();
         assert_eq!(keys(cluster, &node), (false, false));
+    });
+}
 
-        bob();
+#[test]
+fn doctor_removes_the_keys_of_an_expired_lock() {
+    in_memory("label-expired-doctor", |cluster| {
+        let node = cluster.node("worker-1");
+        let acquire = ["acquire", &node, "--protect", "--opt-outs=auto"];
+        cluster.maint(acquire).holder("bob@laptop").succeeds();
+        assert_eq!(keys(cluster, &node), (true, true));
+        expire(cluster, &node);
         let found = cluster.maint(["doctor"]).run().to_string();
         assert!(
             found.contains("a lock that has ended or expired: worker-1\n"),

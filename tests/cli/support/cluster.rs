@@ -157,7 +157,17 @@ impl Cluster {
     }
 
     /// A run of the plugin as alice. Its output shows this test's objects by their short names.
+    ///
+    /// # Panics
+    /// If the run would repair the nodes of other tests on a shared server.
+    #[track_caller]
     pub(crate) fn maint<S: AsRef<str>>(&self, arguments: impl IntoIterator<Item = S>) -> Maint {
+        let arguments: Vec<S> = arguments.into_iter().collect();
+        let repairs = arguments.iter().any(|it| it.as_ref() == "--fix");
+        assert!(
+            !repairs || self.real.is_none(),
+            "`doctor --fix` repairs the nodes of other tests, too: run it on the test's own server"
+        );
         Maint::new(&self.kubeconfig, self.directory.path(), &self.prefix).args(arguments)
     }
 
