@@ -137,6 +137,12 @@ fn a_lock_cannot_be_unheld() {
         -- exit code 3
         "
         );
+        let elsewhere = cluster
+            .maint(["unhold", &node])
+            .holder("alice@laptop")
+            .run();
+        let release = "hint: if you are alice@bastion, run `kubectl maint release worker-1 --holder alice@bastion`\n";
+        assert!(elsewhere.to_string().contains(release), "{elsewhere}");
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("alice@bastion"));
     });
 }

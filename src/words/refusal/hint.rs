@@ -31,6 +31,10 @@ pub(in crate::words) fn hint(
             let same_person = advice.if_same_person();
             same_person.unwrap_or_else(|| advice.if_another_holds_it())
         }
+        Refusal::NotAHold if advice.holder != Some(request.caller) => {
+            let same_person = advice.if_same_person();
+            same_person.unwrap_or_else(|| advice.ask_to_release())
+        }
         _ if request.verb == Verb::Verify => stop(nodes),
         Refusal::HeldByCaller | Refusal::OwnHold => advice.if_caller_holds_it(),
         _ => advice.otherwise(),
@@ -232,8 +236,7 @@ impl<'a> Advice<'a> {
     fn otherwise(&self) -> String {
         let RequestContext { verb, program, .. } = self.request;
         match self.refused.refusal {
-            Refusal::NotAHold if self.holder == Some(self.request.caller) => self.to_release(),
-            Refusal::NotAHold => self.ask_to_release(),
+            Refusal::NotAHold => self.to_release(),
             Refusal::Unfinished { .. } => format!(
                 "check what was left unfinished, then lock {} {}",
                 self.it,
@@ -384,7 +387,7 @@ fn under(holder: &str, verb: Verb, same: &Program) -> String {
             return "this runs inside `with`, which has the lock; exit the command of `with` first"
                 .to_owned();
         }
-        Verb::Release => {
+        Verb::Release | Verb::Unhold => {
             return "this runs inside `with`, which releases the lock when its command ends: exit that command"
                 .to_owned();
         }
@@ -424,9 +427,9 @@ pub(crate) fn running_command(holder: &str, caller: &str) -> Option<(HoldingComm
 /// What to do if the holder is the same user on another host.
 fn verb_of_same_user(verb: Verb, state: State) -> &'static str {
     match (verb, state) {
-        (Verb::Acquire | Verb::Release | Verb::Wait, State::AdminHold) => "unhold",
+        (Verb::Acquire | Verb::Release | Verb::Wait | Verb::Unhold, State::AdminHold) => "unhold",
         (Verb::Acquire, _) => "renew",
-        (Verb::Wait, _) => "release",
+        (Verb::Wait | Verb::Unhold, _) => "release",
         (verb, _) => verb.name(),
     }
 }

@@ -116,6 +116,7 @@ fn hints_do_not_end_the_callers_own_with() {
         };
         assert_snapshot!(hints("hold $MAINT_NODE -m disk"), @"hint: this runs inside `with`, which has the lock; exit the command of `with` first");
         assert_snapshot!(hints("release $MAINT_NODE"), @"hint: this runs inside `with`, which releases the lock when its command ends: exit that command");
+        assert_snapshot!(hints("unhold $MAINT_NODE"), @"hint: this runs inside `with`, which releases the lock when its command ends: exit that command");
         assert_snapshot!(hints("wait $MAINT_NODE --timeout 0"), @"hint: this runs inside `with`, which has the lock until its command ends; do not wait for it here");
     });
 }
