@@ -165,10 +165,8 @@ pub(crate) enum Failure {
     UnknownTime,
     /// Checking all locks of a set took longer than they last.
     TooSlow { node: String },
-    /// A lock id has the Lease and the number of the node's current lock, but is not its id.
-    MistypedLockId { lease: Box<NodeLease> },
-    /// A lock id belongs to another Lease than that of the node it was given for.
-    OtherLease {
+    /// A lock id was never that of a lock of this node's Lease.
+    WrongLockId {
         node: String,
         /// The Lease of that node.
         lease: Option<Box<NodeLease>>,
@@ -275,16 +273,11 @@ impl Failure {
             && refused.refusal == Refusal::ChangedHands
             && let Some(lease) = &refused.lease
         {
-            if lease.uid() != id.uid() {
-                return Self::OtherLease {
+            // Each acquisition of a Lease has a number of its own.
+            if lease.uid() != id.uid() || lease.transitions() == id.transitions() {
+                return Self::WrongLockId {
                     node: refused.node.clone(),
                     lease: Some(Box::new(lease.clone())),
-                };
-            }
-            // Each acquisition has a number of its own.
-            if lease.transitions() == id.transitions() {
-                return Self::MistypedLockId {
-                    lease: Box::new(lease.clone()),
                 };
             }
         }
@@ -328,8 +321,7 @@ impl Failure {
         match self {
             // A lock that was lost by its time limit was not read again.
             Self::Lock(Error::Lost(lost)) => lost.lease.as_ref().map(Some),
-            Self::OtherLease { lease, .. } => Some(lease.as_deref()),
-            Self::MistypedLockId { lease } => Some(Some(lease)),
+            Self::WrongLockId { lease, .. } => Some(lease.as_deref()),
             _ => None,
         }
     }

@@ -126,7 +126,7 @@ impl Failure {
             | Self::InterruptedLock { .. }
             | Self::InterruptedWrite { .. } => Kind::Interrupted,
             Self::TimedOut { .. } | Self::Unanswered { .. } => Kind::TimedOut,
-            Self::OtherLease { .. } | Self::MistypedLockId { .. } => Kind::Locked,
+            Self::WrongLockId { .. } => Kind::Locked,
             Self::ReleaseFailed { cause, .. } => cause.kind(verb),
             Self::UnknownDeletion { error: None, .. } => Kind::Interrupted,
             Self::UnknownDeletion { .. } => Kind::Other,

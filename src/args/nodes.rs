@@ -157,12 +157,14 @@ fn listed(path: &Path, stdin: impl Read) -> Result<Vec<String>, Failure> {
     let bytes =
         read_list(path, stdin).with_context(|| format!("--nodes-from {}", path.display()))?;
     let list = || path.to_owned();
-    let is_short = bytes.len() as u64 <= LONGEST_LIST;
-    let text = String::from_utf8(bytes).ok().filter(|_| is_short);
-    let text = text.ok_or_else(|| InputError::NotAList {
+    let not_a_list = |longest| InputError::NotAList {
         list: list(),
-        most: LONGEST_LIST,
-    })?;
+        longest,
+    };
+    if bytes.len() as u64 > LONGEST_LIST {
+        return Err(not_a_list(Some(LONGEST_LIST)).into());
+    }
+    let text = String::from_utf8(bytes).map_err(|_| not_a_list(None))?;
     let lines = text.lines().map(str::trim).enumerate();
     let named = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let names = named.map(|(index, line)| {
@@ -294,9 +296,11 @@ mod tests {
             listed_in("a\nB!\n"),
             Err("--nodes-from -, line 2: \"B!\" is not a valid node name".into())
         );
+        assert_eq!(listed_in(""), Err("--nodes-from - has no nodes".into()));
+        let long = "a\n".repeat((8 << 20) + 1);
         assert_eq!(
-            listed_in(""),
-            Err("no matching resources found: the list of --nodes-from - has no nodes".into())
+            listed_in(&long),
+            Err("--nodes-from -: longer than 16 MiB".into())
         );
         assert_eq!(
             listed_in("a b"),

@@ -129,7 +129,8 @@ impl<'a> CommandLine<'a> {
                     }
                     InvalidValue::NotATime { typed: duration } => {
                         let flag = format!("--duration {duration}");
-                        let message = invalid_value(argument, typed, problem);
+                        let problem = problem.to_string();
+                        let message = usage::invalid_argument(argument, typed, &problem);
                         return Some((message, usage::use_flag(&flag)));
                     }
                     _ => return None,
@@ -141,7 +142,7 @@ impl<'a> CommandLine<'a> {
                     _ => word,
                 });
                 (
-                    invalid_value(argument, typed, problem),
+                    usage::invalid_argument(argument, typed, &problem.to_string()),
                     hold_instead(&program, typed.trim_start_matches('+')),
                 )
             }
@@ -149,7 +150,7 @@ impl<'a> CommandLine<'a> {
                 let typed = word(ContextKind::InvalidArg)?;
                 match self.command() {
                     Some(command) if typed.starts_with('-') => (
-                        usage::no_flag(command.get_name(), typed),
+                        usage::unknown_flag(typed),
                         self.instead_of_flag(&command, typed),
                     ),
                     Some(command) => (
@@ -164,6 +165,21 @@ impl<'a> CommandLine<'a> {
                     ),
                     None => (usage::unknown_flag(typed), usage::put_after_command()),
                 }
+            }
+            ErrorKind::ArgumentConflict => {
+                let other = match error.get(ContextKind::PriorArg)? {
+                    ContextValue::String(other) => other,
+                    ContextValue::Strings(others) => others.first()?,
+                    _ => return None,
+                };
+                let flags = [flag_name(word(ContextKind::InvalidArg)?), flag_name(other)];
+                if flags[0] == flags[1] {
+                    return None;
+                }
+                (
+                    usage::cannot_be_combined(&flags),
+                    usage::ONLY_ONE.to_owned(),
+                )
             }
             ErrorKind::MissingRequiredArgument => {
                 let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg)
@@ -364,11 +380,6 @@ impl<'a> CommandLine<'a> {
         let takes_hook = command.get_arguments().any(|arg| arg.get_id() == "hook");
         takes_hook && node_name(typed).is_err() && !self.words.iter().any(|word| word == "--")
     }
-}
-
-/// `problem` with the value `typed` of the flag `argument`.
-fn invalid_value(argument: &str, typed: &str, problem: &InvalidValue) -> String {
-    usage::invalid_value(flag_name(argument), typed, &problem.to_string())
 }
 
 /// A valid time.

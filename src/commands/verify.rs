@@ -61,7 +61,7 @@ pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Fa
                 checked.map_err(|error| Failure::of_lock_id(error, Some(id)))?;
                 Ok(lease)
             }
-            other => Err(Failure::OtherLease {
+            other => Err(Failure::WrongLockId {
                 node: node.clone(),
                 lease: other.map(Box::new),
             }),

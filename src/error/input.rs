@@ -34,7 +34,11 @@ pub(crate) enum InputError {
         error: Box<InputError>,
     },
     /// A list is longer than `most` bytes, or is not UTF-8; `-` is standard input.
-    NotAList { list: PathBuf, most: u64 },
+    NotAList {
+        list: PathBuf,
+        /// The longest list in bytes, if it is too long.
+        longest: Option<u64>,
+    },
     /// A time that has passed.
     Past { flag: &'static str },
     /// A time that no calendar has.

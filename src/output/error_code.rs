@@ -107,7 +107,7 @@ impl ErrorCode {
             }
             Failure::TimedOut { .. } | Failure::Unanswered { .. } => Self::TimedOut,
             Failure::KeepsChanging { .. } => Self::Conflict,
-            Failure::OtherLease { .. } | Failure::MistypedLockId { .. } => Self::WrongLockId,
+            Failure::WrongLockId { .. } => Self::WrongLockId,
             Failure::ReleaseFailed { .. } => Self::NotReleased,
             Failure::Input(_)
             | Failure::Unexpected(_)

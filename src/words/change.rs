@@ -142,7 +142,7 @@ fn removed_ticket(change: &Change, broken: bool) -> String {
 
 /// The lock was released because its result could not be written.
 pub(crate) fn released_unwritten(node: &str) -> String {
-    format!("node/{node} was released again, because the result could not be written")
+    format!("node/{node} was released, because the result could not be written")
 }
 
 /// The lock stays, although its result could not be written.
@@ -327,12 +327,11 @@ pub(crate) fn may_act_until(change: &Change, now: Now) -> Option<String> {
 pub(crate) fn may_still_act(who: &str, node: &str, until: Option<Instant>, now: Now) -> String {
     let may = format!("{who} may still act on node/{node}");
     match until {
-        Some(Instant::UNREADABLE) => {
-            format!("{may}, because the end of their lock cannot be read; tell them")
+        Some(until) if until != Instant::UNREADABLE => {
+            format!("{may} until {} at the latest", clock(until, now.latest))
         }
-        Some(until) => format!("{may} until {} at the latest", clock(until, now.latest)),
-        None => format!(
-            "{who} may still be working on node/{node}: tell them that their hold has ended"
+        _ => format!(
+            "{who} may still be working on node/{node}: tell them that their lock has ended"
         ),
     }
 }

@@ -9,6 +9,7 @@ use policies::{Enforcement, Mode};
 use self::finding::{Finding, KURED_LOCK, Level, Source};
 use super::fencing::count;
 use super::hint_command::{NAME, Program};
+use super::policies::{needed_for_policies, until_namespace_is_gone};
 use super::session::clocks;
 use super::verb::first;
 use super::{missing_right, node_keys};
@@ -57,13 +58,10 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
         }
         Finding::NamespaceDeleting => problem(
             format!("{NAMESPACE} is being deleted, and every lock with it"),
-            format!(
-                "wait until it is gone, then create it with `{}`",
-                program.run("install")
-            ),
+            until_namespace_is_gone(program),
         ),
         Finding::NamespaceMissing => problem(
-            format!("{NAMESPACE} does not exist, so no node can be locked"),
+            format!("{NAMESPACE} does not exist"),
             format!(
                 "create it with `{}`, or, without the policies, with `{}`",
                 program.run("install"),
@@ -94,10 +92,7 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
         },
         Finding::NoAdmission => note(
             "this API server has no admission policies".to_owned(),
-            format!(
-                "they need Kubernetes 1.{} or newer; the in-memory sandbox has none",
-                policies::OLDEST_MINOR
-            ),
+            needed_for_policies(),
         ),
         Finding::OtherRelease(names) => note(
             format!(
@@ -242,8 +237,8 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
                 first(machines, LISTED)
             ),
             format!(
-                "to remove them: `{}` with the same --management-context",
-                program.run("doctor --fix")
+                "to remove them: `{}`",
+                program.run("doctor --fix --management-context=NAME")
             ),
         ),
         Finding::MachinesRepaired(machines) => ok(format!(

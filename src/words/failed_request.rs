@@ -3,10 +3,14 @@
 use connect::ConnectError;
 use maintenance_lease::ApiError;
 
+use super::time::length;
 use crate::text::escape;
 
 /// Why a request failed, as part of a sentence.
 pub(super) fn cause(error: &ApiError) -> String {
+    if let ApiError::TimedOut(after) = error {
+        return format!("no answer within {}", length((*after).into()));
+    }
     let known = words(error).map(|(cause, _)| cause);
     known.unwrap_or_else(|| escape(&error.to_string()))
 }
@@ -19,6 +23,15 @@ pub(super) fn words(error: &ApiError) -> Option<(String, Option<String>)> {
         ApiError::Status(status) if status.code == 401 => ConnectError::Unauthorized {
             message: status.message.clone(),
         },
+        ApiError::CutShort { .. } => {
+            let again = "run the command again".to_owned();
+            return Some((escape(&error.to_string()), Some(again)));
+        }
+        ApiError::NotKubernetes { .. } => {
+            let check =
+                "check the server address, and any proxy or login page in between".to_owned();
+            return Some((escape(&error.to_string()), Some(check)));
+        }
         _ => return None,
     };
     Some((escape(&error.to_string()), error.hint()))

@@ -65,7 +65,7 @@ pub(crate) fn lines(
         Failure::Fencing(refusal) => with_hint(fencing::refusal(refusal, program)),
         Failure::OtherTools { nodes, now } => (
             other_tools::refusal(nodes, *now),
-            Some("check the nodes, or run it without --strict".to_owned()),
+            Some("wait until they have finished, or run the command without --strict".to_owned()),
         ),
         Failure::Policies(refusal) => with_hint(policies::refusal(refusal, program)),
         Failure::Program(error) => with_hint(cannot_run(error)),
@@ -95,7 +95,7 @@ pub(crate) fn lines(
             None,
         ),
         Failure::UnknownUser => (
-            "the API server cannot say who you are: that needs Kubernetes 1.28 or later".to_owned(),
+            "the API server cannot say who you are: that needs Kubernetes 1.28 or newer".to_owned(),
             None,
         ),
         Failure::InterruptedWrite { node } => (
@@ -133,7 +133,7 @@ pub(crate) fn lines(
                 "timed out after {}: the API server did not answer",
                 length((*waited).into())
             ),
-            None,
+            Some(refusal::LONGER.to_owned()),
         ),
         Failure::UnknownTime => (
             "the API server's time is unknown, because this machine was paused: nothing was changed"
@@ -151,19 +151,10 @@ pub(crate) fn lines(
                 .to_owned(),
             ),
         ),
-        Failure::MistypedLockId { lease } => (
-            format!(
-                "the lock id is almost that of the current lock of node/{}, so it may have a typo{}",
-                lease.node(),
-                and_state(lease, request)
-            ),
-            Some("copy the lock id again".to_owned()),
-        ),
-        Failure::OtherLease { node, lease } => (
+        Failure::WrongLockId { node, lease } => (
             match lease {
                 Some(lease) => format!(
-                    "the lock id does not match the Lease of node/{node}: it is for another node or for a \
-                     deleted Lease{}",
+                    "the lock id does not match the lock of node/{node}{}",
                     and_state(lease, request)
                 ),
                 None => format!(
@@ -250,26 +241,34 @@ fn of_locks(
                 Some("ask a cluster administrator to run this command".to_owned()),
             )
         }
-        (Error::NamespaceTerminating(_), _) => (
-            error.to_string(),
-            Some("when the namespace is gone, retry with --create-namespace".to_owned()),
+        (Error::NodeDeleting(node), Some(request)) => (
+            format!(
+                "{}: the Node is being deleted, and its Lease with it",
+                request.verb.failed(node)
+            ),
+            None,
+        ),
+        (Error::NamespaceTerminating(namespace), _) => (
+            format!("namespace {namespace} is being deleted, and every lock with it"),
+            Some(policies::until_namespace_is_gone(program)),
         ),
         (Error::NamespaceMissing(_), request) => {
             let to_create = match request.map(|request| request.verb) {
                 Some(Verb::Acquire | Verb::Hold | Verb::With) => program.with("--create-namespace"),
                 _ => format!("by adding --create-namespace{}", program.place_of_flags()),
             };
-            (
-                error.to_string(),
-                Some(format!(
-                    "create it {to_create}; for a real cluster, run `{}` first",
+            let hint = match program.dry_run() {
+                "" => format!(
+                    "let an administrator run `{}` once, or create only the namespace {to_create}",
                     program.run("install")
-                )),
-            )
+                ),
+                _ => format!("try it {to_create}"),
+            };
+            (error.to_string(), Some(hint))
         }
-        (Error::Contended { node, .. }, _) => (
+        (Error::Contended { .. }, _) => (
             error.to_string(),
-            check("nothing was changed; check with", node),
+            Some("nothing was changed; run the command again".to_owned()),
         ),
         (Error::Lost(lost), Some(request)) => {
             with_hint(loss::while_waiting(lost, request.now, program))
@@ -310,15 +309,16 @@ pub(crate) fn nothing_found(nothing: &NothingFound, program: &Program) -> (Strin
             verb,
             has_others,
         } => return no_own_lock(caller, *verb, *has_others, program),
-        NothingFound::Listed(list) => (
-            format!("the list of --nodes-from {} has no nodes", list.display()),
-            None,
-        ),
-        NothingFound::Nodes => ("the cluster has no nodes".to_owned(), None),
-        NothingFound::Labeled(selector) => (
-            format!("no node matches the labels of -l {}", shown(selector)),
-            None,
-        ),
+        NothingFound::Listed(list) => {
+            return (
+                format!("--nodes-from {} has no nodes", list.display()),
+                None,
+            );
+        }
+        NothingFound::Nodes => return ("the cluster has no nodes".to_owned(), None),
+        NothingFound::Labeled(selector) => {
+            return (format!("no node matches -l {}", shown(selector)), None);
+        }
         NothingFound::Object {
             namespace: Some(namespace),
             object,
@@ -454,7 +454,7 @@ fn timed_out(
             let node = [node.to_owned()];
             (
                 is_not(&awaited.to_string(), &format!("it {state}")),
-                Some(refusal::wait_longer(*awaited, &node, program)),
+                Some(refusal::wait_for(*awaited, &node, program)),
             )
         }
         (Some(Obstacle::Remains(remains)), _) => {

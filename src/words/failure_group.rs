@@ -192,7 +192,7 @@ impl HintSource {
                 let waited = *waited;
                 refusal::hint(refused, nodes, RequestContext { waited, ..request })
             }
-            Self::Awaited(awaited) => refusal::wait_longer(*awaited, nodes, request.program),
+            Self::Awaited(awaited) => refusal::wait_for(*awaited, nodes, request.program),
         }
     }
 }

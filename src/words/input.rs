@@ -2,15 +2,17 @@
 
 use super::hint_command::{NO_PROOF, Program};
 use super::time::{length, longest_lock, rfc3339};
-use super::usage::{ONLY_ONE, missing};
+use super::usage::{ONLY_ONE, cannot_be_combined, missing};
 use crate::error::{InputError, Verb};
 use crate::object::Kind;
 use crate::text::{for_shell, shown};
 
 /// What the names of objects consist of.
-const NAMES: &str = "names have only lower-case letters, digits, - and ., at most 253 characters";
+const NAMES: &str = "names have only lower-case letters, digits, - and ., begin and end with a letter or digit, and \
+                     have at most 253 characters";
 
-const NAMESPACES: &str = "names have only lower-case letters, digits and -, at most 63 characters";
+const NAMESPACES: &str = "names have only lower-case letters, digits and -, begin and end with a letter or digit, and \
+                          have at most 63 characters";
 
 const ONE_ON_EACH_LINE: &str = "put one node on each line";
 
@@ -24,10 +26,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                 format!("name nodes, or use {mine}-l SELECTOR, --all or --nodes-from FILE"),
             )
         }
-        InputError::ManySelections(used) => both(
-            format!("{} cannot be combined", used.join(" and ")),
-            ONLY_ONE,
-        ),
+        InputError::ManySelections(used) => both(cannot_be_combined(used), ONLY_ONE),
         InputError::EmptySelector => both(
             "the selector of -l is empty",
             "to select all nodes, use --all",
@@ -76,13 +75,16 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                 },
             )
         }
-        InputError::NotAList { list, most } => both(
-            format!(
-                "--nodes-from {}: not UTF-8 text of at most {} MiB",
-                list.display(),
-                most >> 20
-            ),
-            ONE_ON_EACH_LINE,
+        InputError::NotAList { list, longest } => both(
+            match longest {
+                None => format!("--nodes-from {}: not UTF-8 text", list.display()),
+                Some(most) => format!(
+                    "--nodes-from {}: longer than {} MiB",
+                    list.display(),
+                    most >> 20
+                ),
+            },
+            "give a text file with one node on each line",
         ),
         InputError::Past { flag } => both(
             format!("{flag} is in the past, by the API server's clock"),
@@ -131,14 +133,14 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
         ),
         InputError::MissingLockId { variable } => both(
             "missing --lock-id",
-            format!("use the output of `acquire -o lock-id`; inside of `with`, {variable} is set"),
+            format!("add it, or set {variable}: it is the output of `acquire -o lock-id`"),
         ),
         InputError::NoLockIdOf { source, node } => both(
             format!("{source} has no lock id for node/{node}"),
             without_lock_ids("name only nodes with a lock id", source),
         ),
         InputError::NoNodeOfLockId => {
-            both("no node given", "name the node that the lock id is for")
+            both(missing("NODE"), "name the node that the lock id is for")
         }
         InputError::LockIdOfMany { source } => both(
             format!("{source} is for one node only"),
@@ -160,7 +162,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             format!("unset {variable}, or set it to the output of `acquire -o lock-id`"),
         ),
         InputError::NoProof => both(
-            "missing proof that the node is off: give `--powered-off=HOW` or `-- HOOK`",
+            "missing proof that the node is off",
             format!("add `--powered-off=\"{NO_PROOF}\"` or `-- HOOK`"),
         ),
         InputError::SuspectNeedsHook(node) => {
@@ -197,8 +199,8 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             format!("use {kind}/NAME"),
         ),
         InputError::NoTargets => both(
-            "no pod or node given",
-            "give pod/NAME, node/NAME or -l SELECTOR",
+            missing("pod/NAME or node/NAME"),
+            "name pods or a node, or use -l SELECTOR",
         ),
         InputError::NodeNotAlone => both(
             "a node can only be deleted alone",

@@ -42,8 +42,12 @@ pub(crate) fn lines(
     if is_own_release(lost, before) {
         let node = &lost.node;
         return (
-            format!("the lock on node/{node} was released by the command itself ({command})"),
-            "remove `release` from the command: `with` releases the lock at the end".to_owned(),
+            format!(
+                "the lock on node/{node} was released under its own holder name, probably by the command itself \
+                 ({command})"
+            ),
+            "if the command runs `release`, remove that: `with` releases the lock at the end"
+                .to_owned(),
         );
     }
     let message = format!(
@@ -54,7 +58,7 @@ pub(crate) fn lines(
     (message, to_see(lost, program))
 }
 
-/// Whether it was released under the name of a `with`, which only its own command knows.
+/// Whether it was released under the name of a `with`, as its own command would do it.
 fn is_own_release(lost: &Lost, before: Option<&NodeLease>) -> bool {
     let lease = lost.lease.as_ref().filter(|_| lost.by == LostBy::Release);
     let last = lease.filter(|lease| lease.released_by().is_none());

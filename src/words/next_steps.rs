@@ -93,6 +93,9 @@ pub(crate) fn all(
     ) {
         commands.push(("See what is stuck there", format!("status --pods {node}")));
     }
+    if health == Some(&Health::Gone) {
+        commands.retain(|(_, command)| !command.starts_with("acquire "));
+    }
     let is_others = state.is_locked() && !own;
     if matches!(health, Some(Health::Unreachable { .. }))
         && !is_fenced

@@ -165,7 +165,7 @@ impl AwaitedNodes<'_> {
             .collect();
         match holders.is_empty() {
             true => String::new(),
-            false => format!(": held by {}{more}", holders.join(", ")),
+            false => format!("; holders: {}{more}", holders.join(", ")),
         }
     }
 

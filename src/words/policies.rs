@@ -1,7 +1,7 @@
 //! Why a policy refused a write, and why the policies were not changed; and what to do about it.
 
 use maintenance_lease::{ApiError, NAMESPACE};
-use policies::{Enforcement, Mode, OLDEST_MINOR, Refusal};
+use policies::{Enforcement, FIELD_MANAGER, Mode, OLDEST_MINOR, Refusal};
 
 use super::fencing::count;
 use super::hint_command::Program;
@@ -16,9 +16,13 @@ const SWITCH_OFF: &str =
 
 /// Where the rules are explained.
 const EXPLAINED: &str = concat!(
+    "see ",
     env!("CARGO_PKG_REPOSITORY"),
-    "/blob/main/docs/policies.md explains this rule"
+    "/blob/main/docs/policies.md"
 );
+
+/// Where the roles are.
+const ROLES: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/deploy/rbac.yaml");
 
 /// The line about a policy whose mode was set.
 pub(crate) fn mode_set(policy: &str, before: Option<Enforcement>, after: Enforcement) -> String {
@@ -143,15 +147,28 @@ pub(crate) fn may_return(manager: &str) -> String {
     )
 }
 
+/// What to do if the namespace of the locks is being deleted.
+pub(super) fn until_namespace_is_gone(program: &Program) -> String {
+    format!(
+        "wait until it is gone, then run `{}`",
+        program.run("install")
+    )
+}
+
+/// What the policies need.
+pub(crate) fn needed_for_policies() -> String {
+    format!(
+        "the policies need Kubernetes 1.{OLDEST_MINOR} or newer, with the API admissionregistration.k8s.io/v1 enabled"
+    )
+}
+
 /// Message and hint.
 pub(crate) fn refusal(refusal: &Refusal, program: &Program) -> (String, String) {
     match refusal {
         Refusal::NoAdmission => (
             "this API server has no ValidatingAdmissionPolicy (admissionregistration.k8s.io/v1)"
                 .to_owned(),
-            format!(
-                "the policies need Kubernetes 1.{OLDEST_MINOR} or newer; the in-memory sandbox has no admission"
-            ),
+            needed_for_policies(),
         ),
         Refusal::Unknown { policy, error } => (
             format!(
@@ -164,10 +181,7 @@ pub(crate) fn refusal(refusal: &Refusal, program: &Program) -> (String, String) 
             format!(
                 "namespace {NAMESPACE} is being deleted, and every lock with it; nothing was installed"
             ),
-            format!(
-                "wait until it is gone, then run `{}` again",
-                program.run("install")
-            ),
+            until_namespace_is_gone(program),
         ),
         Refusal::NotInstalled => (
             "the policies are not installed".to_owned(),
@@ -177,8 +191,7 @@ pub(crate) fn refusal(refusal: &Refusal, program: &Program) -> (String, String) 
             format!(
                 "the server is Kubernetes {version}; the policies need 1.{OLDEST_MINOR} or newer"
             ),
-            "kubectl maint works without them; to apply the roles alone, use deploy/rbac.yaml"
-                .to_owned(),
+            format!("kubectl maint works without them; to apply the roles alone, use {ROLES}"),
         ),
         Refusal::OtherManager { object, manager } => (
             format!(
@@ -198,9 +211,14 @@ pub(crate) fn refusal(refusal: &Refusal, program: &Program) -> (String, String) 
                 escape(&error.to_string())
             ),
             format!(
-                "to overwrite those changes: `{} | {}`, then set the mode, --allow-user and --allow-group again",
+                "to overwrite those changes: `{} | {}`; then set the mode again with `{}`, and --allow-user and \
+                 --allow-group with `{}`",
                 program.run("install -o yaml"),
-                program.kubectl("apply --server-side --force-conflicts -f -")
+                program.kubectl(format_args!(
+                    "apply --server-side --force-conflicts --field-manager={FIELD_MANAGER} -f -"
+                )),
+                program.run("enforce MODE"),
+                program.run("install")
             ),
         ),
         Refusal::Added { object, field } => {
@@ -240,9 +258,15 @@ pub(crate) fn refusal(refusal: &Refusal, program: &Program) -> (String, String) 
                 },
                 escape(&error.to_string())
             ),
-            format!(
-                "run the command again as a user who may create leases in namespace {NAMESPACE}, which must exist"
-            ),
+            match error {
+                _ if error.is_forbidden() => format!(
+                    "run the command again as a user who may create leases in namespace {NAMESPACE}"
+                ),
+                _ if error.is_not_found() => {
+                    format!("create the namespace with `{}`", program.run("install"))
+                }
+                _ => "run the command again".to_owned(),
+            },
         ),
     }
 }

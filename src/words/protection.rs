@@ -62,11 +62,10 @@ pub(crate) fn cause(error: &WriteError) -> String {
             &format!("there is no namespace {MEDIK8S_LEASES}; is medik8s installed?")
         }
         WriteError::LockEnded { is_hold: true } => {
-            "another command has ended its hold, or has begun to; to protect the node, run `unhold`, then `hold`"
+            "another command has ended this hold, or is ending it"
         }
         WriteError::LockEnded { is_hold: false } => {
-            "its lock has ended, or an interrupted command has begun to end it; to label the Node, run `release`, then \
-             acquire it again"
+            "another command has ended this lock, or is ending it"
         }
         WriteError::NodeGone => "the Node does not exist, or cannot be read",
         WriteError::Node(error) => &error.to_string(),

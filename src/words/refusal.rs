@@ -7,7 +7,7 @@ use maintenance_lease::Refused;
 use maintenance_lease::protocol::{Instant, Refusal, State};
 
 pub(crate) use self::hint::running_command;
-pub(super) use self::hint::{FLAGS, flag, hint, possible_extension, wait_longer};
+pub(super) use self::hint::{FLAGS, LONGER, flag, hint, possible_extension, wait_for};
 use super::holder_name::person;
 use super::lock::{about, why};
 use super::request::RequestContext;
@@ -122,9 +122,7 @@ pub(super) fn cause_with(
             };
             format!("{its_lease} is being deleted{whose}")
         }
-        Refusal::Foreign => format!(
-            "{its_lease} lacks the labels of kubectl maint, so it may belong to another application"
-        ),
+        Refusal::Foreign => format!("{its_lease} belongs to another application"),
         Refusal::TooLong { left, added } => format!(
             "{} left; with {} more, the lock would last longer than {}",
             remaining(left),

@@ -42,7 +42,7 @@ fn brief(reason: &Reason, now: Now) -> String {
         Reason::Node {
             health: Health::Gone,
             ..
-        } => format!("{}, deleted by PodGC soon", StuckCode::from(reason)),
+        } => format!("{}, deleted soon", StuckCode::from(reason)),
         Reason::Evicted { at } if *at <= now.earliest => {
             format!("eviction due {} ago", age(now.earliest - *at))
         }

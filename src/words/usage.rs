@@ -28,10 +28,6 @@ pub(crate) fn run_with() -> String {
     format!("run `{NAME} with NODE... -- COMMAND`")
 }
 
-pub(crate) fn no_flag(command: &str, flag: &str) -> String {
-    format!("{command} has no flag {flag}")
-}
-
 pub(crate) fn put_dashes(flag: &str) -> String {
     format!(
         "if {flag} belongs to COMMAND, put `--` before COMMAND: {}",
@@ -123,11 +119,6 @@ pub(crate) fn needs_value(flag: &str) -> String {
     format!("{flag} needs a value")
 }
 
-/// `problem` with the value `typed` of `flag`.
-pub(crate) fn invalid_value(flag: &str, typed: &str, problem: &str) -> String {
-    format!("{flag} {typed}: {problem}")
-}
-
 /// The invalid value is that of an environment variable.
 pub(crate) fn is_value_of(variable: &str) -> String {
     format!("{variable} has this value: unset it, or set it to another")
@@ -157,6 +148,10 @@ pub(crate) fn unknown_flag(typed: &str) -> String {
 /// Few flags may come before the command.
 pub(crate) fn put_after_command() -> String {
     format!("put the flags of a command after it; see `{NAME} --help` and `{NAME} options`")
+}
+
+pub(crate) fn cannot_be_combined(flags: &[&str]) -> String {
+    format!("{} cannot be combined", flags.join(" and "))
 }
 
 pub(crate) const ONLY_ONE: &str = "use only one of them";

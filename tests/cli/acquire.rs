@@ -346,7 +346,7 @@ fn missing_nodes_are_reported_by_their_selection() {
         assert_snapshot!(cluster.maint(["acquire", "-l", "pool=nowhere"]).run(), @"
         $ kubectl maint acquire -l pool=nowhere
         -- stderr
-        error: no matching resources found: no node matches the labels of -l pool=nowhere
+        error: no node matches -l pool=nowhere
         -- exit code 1
         ");
         let near = ["worker-1", "worker-2"].map(|node| cluster.node(node));

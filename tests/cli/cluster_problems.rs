@@ -179,8 +179,8 @@ fn a_namespace_that_is_being_deleted() {
         assert_snapshot!(cluster.maint(["acquire", &nodes[1]]).run(), @"
         $ kubectl maint acquire worker-2
         -- stderr
-        error: namespace kube-node-maintenance is being deleted: no Lease can be created in it
-        hint: when the namespace is gone, retry with --create-namespace
+        error: namespace kube-node-maintenance is being deleted, and every lock with it
+        hint: wait until it is gone, then run `kubectl maint install`
         -- exit code 1
         ");
     });

@@ -64,7 +64,7 @@ fn refused_nodes_have_one_hint_for_all_of_them() {
         -- stderr
         error: node/worker-1 is not free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         error: node/worker-2 is not free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait longer with `kubectl maint wait worker-1 worker-2`
+        hint: wait for them with `kubectl maint wait worker-1 worker-2`
         -- exit code 4
         "#);
         cluster.maint(["acquire", free]).succeeds();
@@ -73,7 +73,7 @@ fn refused_nodes_have_one_hint_for_all_of_them() {
         $ kubectl maint wait worker-3 --for=OnHold --timeout=0
         -- stderr
         error: node/worker-3 is not on hold: it is locked by you as alice@bastion (since [time], until [time], [length] left)
-        hint: wait longer with `kubectl maint wait worker-3 --for=on-hold`
+        hint: wait for it with `kubectl maint wait worker-3 --for=on-hold`
         -- exit code 4
         ");
     });
@@ -147,7 +147,7 @@ fn a_lock_beyond_the_limit_leads_to_a_hold() {
         assert_snapshot!(cluster.maint(acquire).arg("2h").run(), @"
         $ kubectl maint acquire worker-1 -m disk --duration 2h
         -- stderr
-        error: --duration 2h: must not be longer than 1h
+        error: invalid value '2h' for '--duration <TIME>': must not be longer than 1h
         hint: use a hold, which does not expire: `kubectl maint hold worker-1 -m disk --expect-until 2h`
         -- exit code 2
         ");
@@ -155,7 +155,7 @@ fn a_lock_beyond_the_limit_leads_to_a_hold() {
         assert_snapshot!(cluster.maint(renew).run(), @"
         $ kubectl maint renew --mine --duration=+90m
         -- stderr
-        error: --duration +90m: must not be longer than 1h
+        error: invalid value '+90m' for '--duration <TIME>': must not be longer than 1h
         hint: use a hold, which does not expire: `kubectl maint hold NODE... -m WHY --expect-until 90m`
         -- exit code 2
         ");
@@ -163,7 +163,7 @@ fn a_lock_beyond_the_limit_leads_to_a_hold() {
         assert_snapshot!(cluster.maint(take_over).run(), @r#"
         $ kubectl maint acquire worker-1 -m "my disk" --take-over
         -- stderr
-        error: acquire has no flag --take-over
+        error: unknown flag: --take-over
         hint: to take over somebody else's lock, run `kubectl maint hold worker-1 -m 'my disk' --take-over`
         -- exit code 2
         "#);

@@ -162,7 +162,7 @@ fn locks_of_others_are_taken_over_only_after_a_confirmation() {
         $ kubectl maint hold worker-1 -m flood --take-over --yes
         node/worker-1 on hold by carol@desk, taken over from alice@bastion
         -- stderr
-        Warning: alice@bastion may still be working on node/worker-1: tell them that their hold has ended
+        Warning: alice@bastion may still be working on node/worker-1: tell them that their lock has ended
         A hold does not expire, and `kubectl drain` still evicts pods. To end it:
           kubectl maint unhold worker-1
         -- exit code 0

@@ -42,7 +42,7 @@ fn a_script_creates_it_only_with_the_flag() {
         $ kubectl maint acquire worker-1 worker-2
         -- stderr
         error: namespace kube-node-maintenance does not exist
-        hint: create it with `kubectl maint acquire worker-1 worker-2 --create-namespace`; for a real cluster, run `kubectl maint install` first
+        hint: let an administrator run `kubectl maint install` once, or create only the namespace with `kubectl maint acquire worker-1 worker-2 --create-namespace`
         0 of 2 nodes acquired
         -- exit code 1
         ");
@@ -50,28 +50,28 @@ fn a_script_creates_it_only_with_the_flag() {
         $ kubectl maint hold worker-1 -m disk --yes
         -- stderr
         error: namespace kube-node-maintenance does not exist
-        hint: create it with `kubectl maint hold worker-1 -m disk --create-namespace`; for a real cluster, run `kubectl maint install` first
+        hint: let an administrator run `kubectl maint install` once, or create only the namespace with `kubectl maint hold worker-1 -m disk --create-namespace`
         -- exit code 1
         ");
         assert_snapshot!(cluster.maint(["with", &node, "--", "true"]).run(), @"
         $ kubectl maint with worker-1 -- true
         -- stderr
         error: namespace kube-node-maintenance does not exist
-        hint: create it with `kubectl maint with worker-1 --create-namespace -- COMMAND`; for a real cluster, run `kubectl maint install` first
+        hint: let an administrator run `kubectl maint install` once, or create only the namespace with `kubectl maint with worker-1 --create-namespace -- COMMAND`
         -- exit code 125
         ");
         assert_snapshot!(cluster.maint(["acquire", &node, "--dry-run=server"]).run(), @"
         $ kubectl maint acquire worker-1 --dry-run=server
         -- stderr
         error: namespace kube-node-maintenance does not exist
-        hint: create it with `kubectl maint acquire worker-1 --dry-run=server --create-namespace`; for a real cluster, run `kubectl maint install` first
+        hint: try it with `kubectl maint acquire worker-1 --dry-run=server --create-namespace`
         -- exit code 1
         ");
         assert_snapshot!(cluster.maint(["acquire", &node, "--dry-run"]).run(), @"
         $ kubectl maint acquire worker-1 --dry-run
         -- stderr
         error: namespace kube-node-maintenance does not exist
-        hint: create it with `kubectl maint acquire worker-1 --dry-run=client --create-namespace`; for a real cluster, run `kubectl maint install` first
+        hint: try it with `kubectl maint acquire worker-1 --dry-run=client --create-namespace`
         -- exit code 1
         ");
         assert_snapshot!(cluster.maint(["acquire", &node, "--dry-run", "--create-namespace"]).run(), @"
@@ -94,14 +94,14 @@ fn a_script_creates_it_only_with_the_flag() {
               "error": {
                 "code": "NotFound",
                 "message": "namespace kube-node-maintenance does not exist",
-                "hint": "create it with `kubectl maint acquire worker-1 --create-namespace`; for a real cluster, run `kubectl maint install` first"
+                "hint": "let an administrator run `kubectl maint install` once, or create only the namespace with `kubectl maint acquire worker-1 --create-namespace`"
               }
             }
           ]
         }
         -- stderr
         error: namespace kube-node-maintenance does not exist
-        hint: create it with `kubectl maint acquire worker-1 --create-namespace`; for a real cluster, run `kubectl maint install` first
+        hint: let an administrator run `kubectl maint install` once, or create only the namespace with `kubectl maint acquire worker-1 --create-namespace`
         -- exit code 1
         "#);
         assert!(!exists(cluster));
@@ -246,7 +246,7 @@ fn fence_and_force_delete_do_not_create_it_either() {
             let run = cluster.maint(command).run();
             assert!(
                 run.stderr
-                    .contains("create it by adding --create-namespace"),
+                    .contains("create only the namespace by adding --create-namespace"),
                 "{run}"
             );
             assert_eq!(run.code, 1, "{run}");
@@ -256,7 +256,7 @@ fn fence_and_force_delete_do_not_create_it_either() {
             let mut terminal = at_a_terminal(cluster.maint(command));
             let said = as_text(&terminal.exp_eof().expect("it ends"));
             assert!(
-                said.contains("create it by adding --create-namespace"),
+                said.contains("create only the namespace by adding --create-namespace"),
                 "{said}"
             );
             assert!(!said.contains("type its name"), "{said}");

@@ -730,7 +730,7 @@ fn the_end_of_a_released_lock_may_be_unreadable() {
         $ kubectl maint release worker-1 --force --yes -m "he is away"
         node/worker-1 released (was locked by bob@laptop)
         -- stderr
-        Warning: bob@laptop may still act on node/worker-1, because the end of their lock cannot be read; tell them
+        Warning: bob@laptop may still be working on node/worker-1: tell them that their lock has ended
         -- exit code 0
         "#);
     });

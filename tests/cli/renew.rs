@@ -253,14 +253,14 @@ fn the_end_may_be_a_time_of_day() {
         assert_snapshot!(run(&["acquire", &node, "--wait"], &at(10)), @"
         $ kubectl maint acquire worker-1 --wait --until [time]
         -- stderr
-        error: the argument '--wait' cannot be used with '--until <TIME>'
-        hint: see `kubectl maint acquire --help`
+        error: --wait and --until cannot be combined
+        hint: use only one of them
         -- exit code 2
         ");
         assert_snapshot!(run(&["acquire", &node], "30m"), @"
         $ kubectl maint acquire worker-1 --until [time]
         -- stderr
-        error: --until [time]: not a time
+        error: invalid value '[time]' for '--until <TIME>': not a time
         hint: use --duration [time]
         -- exit code 2
         ");
@@ -511,7 +511,7 @@ fn the_lock_id_of_another_node_is_called_so() {
         for verb in ["renew", "release"] {
             let run = cluster.maint([verb, &second, "--lock-id", id]).run();
             let said = format!(
-                "error: the lock id does not match the Lease of node/{second}: it is for another node or for a deleted Lease; node/{second} is locked by you as alice@bastion ("
+                "error: the lock id does not match the lock of node/{second}; node/{second} is locked by you as alice@bastion ("
             );
             assert!(run.stderr.starts_with(&said), "{run}");
             assert_eq!(run.code, 3, "{run}");

@@ -260,8 +260,8 @@ fn filters_that_make_no_sense_are_refused() {
 
     $ kubectl maint status --state=locked --locked
     -- stderr
-    error: the argument '--state <STATE,...>' cannot be used with '--locked'
-    hint: see `kubectl maint status --help`
+    error: --state and --locked cannot be combined
+    hint: use only one of them
     -- exit code 2
 
     $ kubectl maint status --abandoned=1
@@ -278,8 +278,8 @@ fn filters_that_make_no_sense_are_refused() {
 
     $ kubectl maint status --sort-by=age -w
     -- stderr
-    error: the argument '--sort-by <KEY>' cannot be used with '--watch'
-    hint: see `kubectl maint status --help`
+    error: --sort-by and --watch cannot be combined
+    hint: use only one of them
     -- exit code 2
 
     $ kubectl maint status -L pool=gpu
@@ -290,8 +290,8 @@ fn filters_that_make_no_sense_are_refused() {
 
     $ kubectl maint status --pods --state=locked
     -- stderr
-    error: the argument '--pods' cannot be used with '--state <STATE,...>'
-    hint: see `kubectl maint status --help`
+    error: --pods and --state cannot be combined
+    hint: use only one of them
     -- exit code 2
     ");
 }
@@ -529,7 +529,7 @@ fn templates_are_those_of_kubectl() {
         -- stderr
         lease/a-free created
         error: could not apply the template: array index out of bounds: index 1, length 1
-        Warning: node/a-free was released again, because the result could not be written
+        Warning: node/a-free was released, because the result could not be written
         -- exit code 1
         ");
         let acquired = ["acquire", &node, "-q", "-o", "custom-columns=STATE:.state"];

@@ -277,7 +277,7 @@ fn pods_of_a_node_that_is_gone_are_found() {
         assert_snapshot!(cluster.maint(["status", "--pods", &gone]).run(), @"
         $ kubectl maint status --pods gone
         NAMESPACE            NAME         NODE                 STATE
-        apps   pod/left-0   gone   Pending, NodeGone, deleted by PodGC soon
+        apps   pod/left-0   gone   Pending, NodeGone, deleted soon
         -- stderr
         1 unhealthy node, 1 stuck pod
         Next:

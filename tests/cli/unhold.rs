@@ -70,7 +70,7 @@ fn anothers_hold_needs_a_confirmation() {
         $ kubectl maint unhold worker-1 --yes
         node/worker-1 hold ended (was on hold by bob@laptop)
         -- stderr
-        Warning: bob@laptop may still be working on node/worker-1: tell them that their hold has ended
+        Warning: bob@laptop may still be working on node/worker-1: tell them that their lock has ended
         -- exit code 0
         ");
         assert_eq!(holder_of(cluster, &node), None);

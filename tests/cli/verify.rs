@@ -72,10 +72,10 @@ fn a_lock_id_with_a_typo_was_not_replaced() {
             let run = cluster.maint([verb, &node, "--lock-id", &id]).run();
             assert_eq!(run.code, 3, "{run}");
             let error = format!(
-                "error: the lock id is almost that of the current lock of node/{node}, so it may have a typo; node/{node} is locked by you as "
+                "error: the lock id does not match the lock of node/{node}; node/{node} is locked by you as "
             );
             assert!(run.stderr.starts_with(&error), "{run}");
-            let hint = "\nhint: copy the lock id again\n";
+            let hint = "\nhint: if you meant another node, name it; otherwise, stop the work that relied on this lock\n";
             assert!(run.stderr.contains(hint), "{run}");
         }
     });
@@ -90,7 +90,7 @@ fn a_lock_id_is_of_one_node() {
         assert_snapshot!(verify(&nodes[1]), @r#"
         $ kubectl maint verify worker-2 --lock-id [lock-id]
         -- stderr
-        error: the lock id does not match the Lease of node/worker-2: it is for another node or for a deleted Lease; node/worker-2 is locked by you as alice@bastion: "new kernel" (since [time], until [time], [length] left)
+        error: the lock id does not match the lock of node/worker-2; node/worker-2 is locked by you as alice@bastion: "new kernel" (since [time], until [time], [length] left)
         hint: if you meant another node, name it; otherwise, stop the work that relied on this lock
         -- exit code 3
         "#);
@@ -180,14 +180,14 @@ fn without_an_acquisition_there_is_nothing_to_verify() {
     $ kubectl maint verify worker-1
     -- stderr
     error: missing --lock-id
-    hint: use the output of `acquire -o lock-id`; inside of `with`, MAINT_LOCK_ID is set
+    hint: add it, or set MAINT_LOCK_ID: it is the output of `acquire -o lock-id`
     -- exit code 2
     ");
     let id = "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9";
     assert_snapshot!(cluster.maint(["verify"]).env("MAINT_LOCK_ID", id).run(), @"
     $ kubectl maint verify
     -- stderr
-    error: no node given
+    error: missing NODE
     hint: name the node that the lock id is for
     -- exit code 2
     ");

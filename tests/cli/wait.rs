@@ -85,7 +85,7 @@ fn a_timeout_shows_the_state() {
         -- stderr
         waiting for node/worker-1 to be free: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         error: timed out after 4s waiting for node/worker-1 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait longer with `kubectl maint wait worker-1`
+        hint: wait for it with `kubectl maint wait worker-1`
         -- exit code 4
         "#);
         let hold = ["wait", &node, "--for=on-hold", "--timeout=0"];
@@ -93,7 +93,7 @@ fn a_timeout_shows_the_state() {
         $ kubectl maint wait worker-1 --for=on-hold --timeout=0
         -- stderr
         error: node/worker-1 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait longer with `kubectl maint wait worker-1 --for=on-hold`
+        hint: wait for it with `kubectl maint wait worker-1 --for=on-hold`
         -- exit code 4
         "#);
         let free = free(cluster, "worker-2");
@@ -102,7 +102,7 @@ fn a_timeout_shows_the_state() {
         $ kubectl maint wait worker-2 --for=locked --timeout=4s -q
         -- stderr
         error: timed out after 4s waiting for node/worker-2 to be locked: it is free
-        hint: wait longer with `kubectl maint wait worker-2 --for=locked`
+        hint: wait for it with `kubectl maint wait worker-2 --for=locked`
         -- exit code 4
         ");
     });
@@ -122,24 +122,28 @@ fn a_server_that_does_not_answer_is_waited_for_no_longer() {
         $ kubectl maint wait worker-1 --timeout=1s
         -- stderr
         error: timed out after 1s: the API server did not answer
+        hint: to wait longer, increase --timeout or remove it
         -- exit code 4
         ");
         assert_snapshot!(run(&["wait", &nodes[0], &nodes[1]]), @"
         $ kubectl maint wait worker-1 worker-2 --timeout=1s
         -- stderr
         error: timed out after 1s: the API server did not answer
+        hint: to wait longer, increase --timeout or remove it
         -- exit code 4
         ");
         assert_snapshot!(run(&["acquire", &nodes[0], "--wait"]), @"
         $ kubectl maint acquire worker-1 --wait --timeout=1s
         -- stderr
         error: timed out after 1s: the API server did not answer
+        hint: to wait longer, increase --timeout or remove it
         -- exit code 4
         ");
         assert_snapshot!(run(&["hold", &nodes[0], &nodes[1], "-m", "disk", "--wait"]), @"
         $ kubectl maint hold worker-1 worker-2 -m disk --wait --timeout=1s
         -- stderr
         error: timed out after 1s: the API server did not answer
+        hint: to wait longer, increase --timeout or remove it
         -- exit code 4
         ");
     });
@@ -160,7 +164,7 @@ fn many_nodes_are_awaited_by_their_holders() {
         let run = cluster.maint(&wait).run();
         let first = run.stderr.lines().next();
         let expected =
-            "waiting for 12 of 12 nodes to be free: held by bob@laptop (10), carol@desk (2)";
+            "waiting for 12 of 12 nodes to be free; holders: bob@laptop (10), carol@desk (2)";
         assert_eq!(first, Some(expected), "{run}");
     });
 }
@@ -183,13 +187,13 @@ fn the_line_on_a_terminal_names_holders_and_the_time_limit_and_fits() {
         let line = r"waiting for 3 of 3 nodes to be free[^\x1b\r\n]*";
         let (_, line) = terminal.exp_regex(line).expect("a line");
         let line = as_text(&line);
-        let (head, holders) = line.split_once("): ").expect("a time limit");
+        let (head, holders) = line.split_once("); ").expect("a time limit");
         let (_, countdown) = head.split_once(" (times out in ").expect("a time limit");
         assert!(
             countdown.starts_with("29:") || countdown == "30:00",
             "{line}"
         );
-        assert!(holders.starts_with("held by "), "{line}");
+        assert!(holders.starts_with("holders: alice@ex"), "{line}");
         assert!(
             line.chars().count() < 80 && line.trim_end().ends_with('…'),
             "{line}"
@@ -206,14 +210,14 @@ fn many_nodes_that_time_out_take_one_line() {
         $ kubectl maint wait --all --timeout=4s -q
         -- stderr
         error: timed out after 4s waiting for 8 nodes to be free (n-10, n-11, n-12, n-13, n-14 and 3 more): locked by bob@laptop: "disk" (since [time] or later, the last until [time])
-        hint: wait longer with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17`
+        hint: wait for them with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17`
         -- exit code 4
         "#);
         assert_snapshot!(cluster.maint(["wait", "--all", "--timeout=0"]).run(), @r#"
         $ kubectl maint wait --all --timeout=0
         -- stderr
         error: 8 nodes are not free (n-10, n-11, n-12, n-13, n-14 and 3 more): locked by bob@laptop: "disk" (since [time] or later, the last until [time])
-        hint: wait longer with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17`
+        hint: wait for them with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17`
         -- exit code 4
         "#);
         let hold = ["wait", "--all", "--for=on-hold", "--timeout=0"];
@@ -228,7 +232,7 @@ fn many_nodes_that_time_out_take_one_line() {
         error: node/n-15 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         error: node/n-16 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         error: node/n-17 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait longer with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17 --for=on-hold`
+        hint: wait for them with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17 --for=on-hold`
         -- exit code 4
         "#);
         let json = ["wait", "--all", "--timeout=0", "-o", "json"];
@@ -399,7 +403,7 @@ fn each_of_several_nodes_is_printed_when_it_reaches_the_state() {
               "error": {
                 "code": "TimedOut",
                 "message": "timed out after 4s waiting for node/worker-1 to be free: locked by bob@laptop: \"disk\" (since [time], until [time], [length] left)",
-                "hint": "wait longer with `kubectl maint wait worker-1`",
+                "hint": "wait for it with `kubectl maint wait worker-1`",
                 "holder": "bob@laptop",
                 "since": "[time]",
                 "until": "[time]",
@@ -410,7 +414,7 @@ fn each_of_several_nodes_is_printed_when_it_reaches_the_state() {
         }
         -- stderr
         error: timed out after 4s waiting for node/worker-1 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait longer with `kubectl maint wait worker-1`
+        hint: wait for it with `kubectl maint wait worker-1`
         -- exit code 4
         "#);
     });

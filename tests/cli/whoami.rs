@@ -107,7 +107,7 @@ fn an_api_server_that_cannot_say_who_you_are_is_named_as_the_cause() {
         From:      the variable KUBECTL_MAINT_HOLDER
         API user:  unknown
         -- stderr
-        error: the API server cannot say who you are: that needs Kubernetes 1.28 or later
+        error: the API server cannot say who you are: that needs Kubernetes 1.28 or newer
         -- exit code 1
         ");
     });

@@ -32,7 +32,7 @@ fn repeated_conflicts_end_at_the_time_limit() {
         -- stderr
         still waiting for the API server
         error: node/worker-1 was not acquired: its Lease kept changing ([number] conflicts in [length])
-        hint: nothing was changed; check with `kubectl maint status worker-1`
+        hint: nothing was changed; run the command again
         -- exit code 1
         ");
         assert_eq!(holder_of(cluster, &node), None);

@@ -70,7 +70,8 @@ impl<'p> Neighbors<'p> {
 fn succeeds(by: &Person, plugin: &Path, line: &str, node: &str) {
     let arguments = about(line, node);
     let mut run = by.runs(plugin, &arguments);
-    if run.stderr.contains(" has no flag --") {
+    let is_unknown = ["unknown flag: --", " has no flag --"];
+    if is_unknown.iter().any(|said| run.stderr.contains(said)) {
         let later = ["--protect", "--cordon", "--opt-outs"];
         assert!(later.iter().any(|flag| line.contains(flag)), "{run:?}");
         run = by.runs(Path::new(PLUGIN), &arguments);

@@ -75,7 +75,7 @@ fn invalid_arguments_are_refused() {
     $ kubectl maint force-delete pod/A_b
     -- stderr
     error: "A_b" is not a valid pod name
-    hint: pod names have only lower-case letters, digits, - and ., at most 253 characters
+    hint: pod names have only lower-case letters, digits, - and ., begin and end with a letter or digit, and have at most 253 characters
     -- exit code 2
 
     $ kubectl maint force-delete pod/a node/b
@@ -152,7 +152,7 @@ fn invalid_arguments_are_refused() {
 
     $ kubectl maint force-delete pod/a --force
     -- stderr
-    error: force-delete has no flag --force
+    error: unknown flag: --force
     hint: accept the risks by ID: --accept-risk=ID -m WHY
     -- exit code 2
     "#);

@@ -251,7 +251,7 @@ fn volumes_without_attachment_allow_two_writers() {
                 ("volume-attached", None),
             ]);
             let words = levels.words("volume-unguarded");
-            assert!(words.starts_with("NOTHING STOPS TWO WRITERS"), "{words}");
+            assert!(words.starts_with("NOTHING PREVENTS TWO WRITERS"), "{words}");
         }
         for name in ["reading", "scratch"] {
             fixture
@@ -418,7 +418,7 @@ fn an_accepted_unknown_is_confirmed_again_when_it_is_known() {
                 .run();
             assert_eq!(run.code, 6, "{run}");
             assert!(run.stdout.contains("RISK     unread"), "{run}");
-            assert!(run.stderr.contains("NOTHING STOPS TWO WRITERS"), "{run}");
+            assert!(run.stderr.contains("NOTHING PREVENTS TWO WRITERS"), "{run}");
             let message = "risks not accepted: volume-unguarded; nothing was deleted";
             assert!(run.stderr.contains(message), "{run}");
             assert!(fixture.is_there("web-1"));

@@ -197,7 +197,7 @@ fn every_reason_is_in_a_few_words() {
     apps        pod/logs-z       worker-1   NodeUnreachable, never evicted
     apps        pod/young-0      worker-1   Pending, NodeUnreachable, not being
                                             evicted yet
-    apps        pod/gone-0       worker-1   NodeGone, deleted by PodGC soon
+    apps        pod/gone-0       worker-1   NodeGone, deleted soon
     apps        pod/db-0         worker-1   Terminating, 9m overdue,
                                             NodeUnreachable, cannot be replaced yet
     apps        pod/web-7d4c-z   worker-1   Terminating, 75s overdue,

@@ -162,7 +162,7 @@ pub(crate) fn fence_instead(nodes: &BTreeSet<&str>, program: &Program) -> Option
 
 /// There is more to accept than the report showed.
 pub(crate) fn changed(target: &DeletionTarget) -> String {
-    format!("{target} changed after the check; run the command again")
+    format!("{target} changed after the check:")
 }
 
 /// The same if there is nothing new to accept, and what to do.

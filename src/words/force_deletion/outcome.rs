@@ -19,7 +19,7 @@ pub(crate) fn outcome(target: &DeletionTarget, outcome: &Outcome, now: Now) -> S
     match outcome {
         Outcome::WasGone => "was already gone".to_owned(),
         Outcome::Deleted if is_node => {
-            format!("{done}; its lease and its pods are deleted with it")
+            format!("{done}; its lock and its pods are deleted with it")
         }
         Outcome::Deleted | Outcome::WouldBeDeleted => done.to_owned(),
         Outcome::PodsLeft {
@@ -33,7 +33,7 @@ pub(crate) fn outcome(target: &DeletionTarget, outcome: &Outcome, now: Now) -> S
             );
             match registered_again {
                 true => format!(
-                    "{left}; it has registered again, so they stay until its kubelet ends them"
+                    "{left}; the node has registered again, so its pods stay until its kubelet ends them"
                 ),
                 false => format!("{left}; usually deleted within {}", length(POD_GC)),
             }
@@ -54,7 +54,7 @@ pub(crate) fn outcome(target: &DeletionTarget, outcome: &Outcome, now: Now) -> S
         Outcome::Unwatched => format!("{done}; interrupted before the check for a replacement"),
         Outcome::Unknown { error } => {
             format!(
-                "may have been {done}: the outcome is unknown: {}",
+                "unknown whether it was {done}: {}",
                 escape(no_answer(error.as_ref()))
             )
         }

@@ -42,7 +42,7 @@ pub(in crate::words) fn hint(
 }
 
 /// After a wait.
-const LONGER: &str = "to wait longer, increase --timeout or remove it";
+pub(in crate::words) const LONGER: &str = "to wait longer, increase --timeout or remove it";
 
 /// A refusal, and what hints about it have in common.
 struct Advice<'a> {
@@ -194,7 +194,7 @@ impl<'a> Advice<'a> {
             _ if self.is_overlong => self.ask_to_release(),
             _ => match state {
                 State::Held { .. } if verb == Verb::Wait => {
-                    wait_longer(LockState::Free, self.nodes, program)
+                    wait_for(LockState::Free, self.nodes, program)
                 }
                 State::Held { .. } if self.request.waited => LONGER.to_owned(),
                 State::Held { .. } => format!("wait for {it} {}", self.to_lock().with("--wait")),
@@ -349,8 +349,8 @@ pub(in crate::words) fn flag(
     }
 }
 
-/// How to wait for `nodes` once more, after a wait that timed out.
-pub(in crate::words) fn wait_longer(
+/// How to wait for `nodes`, after a wait that timed out.
+pub(in crate::words) fn wait_for(
     awaited: LockState,
     nodes: &[String],
     program: &Program,
@@ -362,9 +362,10 @@ pub(in crate::words) fn wait_longer(
         LockState::Expired => " --for=expired",
         LockState::OnHold => " --for=on-hold",
     };
+    let it = if nodes.len() == 1 { "it" } else { "them" };
     let nodes = named.nodes(MANY);
     format!(
-        "wait longer with `{}`",
+        "wait for {it} with `{}`",
         program.run(format_args!("wait {nodes}{condition}"))
     )
 }
@@ -419,7 +420,7 @@ pub(crate) fn running_command(holder: &str, caller: &str) -> Option<(HoldingComm
     let (running, whose) = HoldingCommand::of(holder)?;
     let name = running.name();
     (whose == caller || identity::is_same_user(holder, caller)).then(|| {
-        let words = format!("a `{name}` of {} has the lock", named(whose));
+        let words = format!("a `{name}` command of {} has the lock", named(whose));
         (running, words)
     })
 }

@@ -71,14 +71,14 @@ fn more_than_an_hour() {
     assert_snapshot!(acquire_for("61m"), @"
     $ kubectl maint acquire worker-1 --duration 61m
     -- stderr
-    error: --duration 61m: must not be longer than 1h
+    error: invalid value '61m' for '--duration <TIME>': must not be longer than 1h
     hint: use a hold, which does not expire: `kubectl maint hold worker-1 -m WHY --expect-until 61m`
     -- exit code 2
     ");
     assert_snapshot!(acquire_for("3601s"), @"
     $ kubectl maint acquire worker-1 --duration 3601s
     -- stderr
-    error: --duration 3601s: must not be longer than 1h
+    error: invalid value '3601s' for '--duration <TIME>': must not be longer than 1h
     hint: use a hold, which does not expire: `kubectl maint hold worker-1 -m WHY --expect-until 3601s`
     -- exit code 2
     ");

@@ -78,14 +78,14 @@ fn only_nodes_have_a_lock() {
     $ kubectl maint acquire nodes/worker-1/status
     -- stderr
     error: "worker-1/status" is not a valid node name
-    hint: node names have only lower-case letters, digits, - and ., at most 253 characters
+    hint: node names have only lower-case letters, digits, - and ., begin and end with a letter or digit, and have at most 253 characters
     -- exit code 2
     "#);
     assert_snapshot!(cluster.maint(["acquire", "Worker_1"]).run(), @r#"
     $ kubectl maint acquire Worker_1
     -- stderr
     error: "Worker_1" is not a valid node name
-    hint: node names have only lower-case letters, digits, - and ., at most 253 characters
+    hint: node names have only lower-case letters, digits, - and ., begin and end with a letter or digit, and have at most 253 characters
     -- exit code 2
     "#);
     assert_snapshot!(cluster.maint(["acquire", "../../secrets"]).run(), @r#"
@@ -99,7 +99,7 @@ fn only_nodes_have_a_lock() {
     $ kubectl maint acquire worker-1?x=y
     -- stderr
     error: "worker-1?x=y" is not a valid node name
-    hint: node names have only lower-case letters, digits, - and ., at most 253 characters
+    hint: node names have only lower-case letters, digits, - and ., begin and end with a letter or digit, and have at most 253 characters
     -- exit code 2
     "#);
 }
@@ -155,13 +155,13 @@ fn a_list_without_nodes() {
     assert_snapshot!(listed().run(), @"
     $ kubectl maint acquire --nodes-from -
     -- stderr
-    error: no matching resources found: the list of --nodes-from - has no nodes
+    error: --nodes-from - has no nodes
     -- exit code 1
     ");
     assert_snapshot!(listed().stdin("\n# rack 7\n\n").run(), @"
     $ kubectl maint acquire --nodes-from -
     -- stderr
-    error: no matching resources found: the list of --nodes-from - has no nodes
+    error: --nodes-from - has no nodes
     -- exit code 1
     ");
 }
@@ -182,14 +182,14 @@ fn a_list_with_a_bad_line() {
     $ kubectl maint acquire --nodes-from -
     -- stderr
     error: --nodes-from -, line 2: "\u{1b}[31mred" is not a valid node name
-    hint: node names have only lower-case letters, digits, - and ., at most 253 characters
+    hint: node names have only lower-case letters, digits, - and ., begin and end with a letter or digit, and have at most 253 characters
     -- exit code 2
     "#);
     assert_snapshot!(listed().stdin(&b"worker-1\nworker\xff\n"[..]).run(), @"
     $ kubectl maint acquire --nodes-from -
     -- stderr
-    error: --nodes-from -: not UTF-8 text of at most 16 MiB
-    hint: put one node on each line
+    error: --nodes-from -: not UTF-8 text
+    hint: give a text file with one node on each line
     -- exit code 2
     ");
 }

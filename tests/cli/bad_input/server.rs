@@ -149,7 +149,7 @@ fn a_login_page_is_in_the_way() {
         $ kubectl maint renew worker-1 --request-timeout=4s
         -- stderr
         still waiting for the API server
-        error: unknown whether node/worker-1 was renewed: the write may still take effect (no Kubernetes API server answered PATCH /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; check the server address and any proxy or login page in between)
+        error: unknown whether node/worker-1 was renewed: the write may still take effect (no Kubernetes API server answered PATCH /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…")
         hint: check with `kubectl maint status worker-1`
         -- exit code 1
         "#);
@@ -158,26 +158,30 @@ fn a_login_page_is_in_the_way() {
         assert_snapshot!(cluster.maint(renew).kubeconfig(&proxy.kubeconfig).run(), @r#"
         $ kubectl maint renew worker-1 --request-timeout=4s
         -- stderr
-        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; check the server address and any proxy or login page in between
+        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"
+        hint: check the server address, and any proxy or login page in between
         -- exit code 1
         "#);
         assert_snapshot!(cluster.maint(["status"]).kubeconfig(&proxy.kubeconfig).run(), @r#"
         $ kubectl maint status
         -- stderr
-        error: no Kubernetes API server answered GET /api/v1/nodes: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; check the server address and any proxy or login page in between
+        error: no Kubernetes API server answered GET /api/v1/nodes: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"
+        hint: check the server address, and any proxy or login page in between
         -- exit code 1
         "#);
         assert_snapshot!(cluster.maint(["leases"]).kubeconfig(&proxy.kubeconfig).run(), @r#"
         $ kubectl maint leases
         -- stderr
-        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/default/leases: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; check the server address and any proxy or login page in between
+        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/default/leases: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"
+        hint: check the server address, and any proxy or login page in between
         -- exit code 1
         "#);
         let deletion = ["force-delete", "pod/web-0", "-m", "it hangs"];
         assert_snapshot!(cluster.maint(deletion).kubeconfig(&proxy.kubeconfig).run(), @r#"
         $ kubectl maint force-delete pod/web-0 -m "it hangs"
         -- stderr
-        error: no Kubernetes API server answered GET /api/v1/namespaces/default/pods/web-0: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; check the server address and any proxy or login page in between
+        error: no Kubernetes API server answered GET /api/v1/namespaces/default/pods/web-0: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"
+        hint: check the server address, and any proxy or login page in between
         -- exit code 1
         "#);
     });

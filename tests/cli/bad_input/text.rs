@@ -230,14 +230,14 @@ fn empty_arguments() {
         $ kubectl maint acquire ""
         -- stderr
         error: a node name must not be empty
-        hint: node names have only lower-case letters, digits, - and ., at most 253 characters
+        hint: node names have only lower-case letters, digits, - and ., begin and end with a letter or digit, and have at most 253 characters
         -- exit code 2
         "#);
         assert_snapshot!(cluster.maint(["acquire", "node/"]).run(), @"
         $ kubectl maint acquire node/
         -- stderr
         error: a node name must not be empty
-        hint: node names have only lower-case letters, digits, - and ., at most 253 characters
+        hint: node names have only lower-case letters, digits, - and ., begin and end with a letter or digit, and have at most 253 characters
         -- exit code 2
         ");
         assert_snapshot!(cluster.maint(["acquire", &node, "--holder", ""]).run(), @r#"
@@ -280,7 +280,7 @@ fn arguments_of_120_kib() {
         $ kubectl maint acquire xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
         -- stderr
         error: "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" is not a valid node name
-        hint: node names have only lower-case letters, digits, - and ., at most 253 characters
+        hint: node names have only lower-case letters, digits, - and ., begin and end with a letter or digit, and have at most 253 characters
         -- exit code 2
         "#);
         assert_snapshot!(cluster.maint(["acquire", &node, "-m", &long]).run(), @"

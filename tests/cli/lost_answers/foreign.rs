@@ -53,19 +53,22 @@ fn a_404_page_is_not_a_free_node() {
         assert_snapshot!(through(&["release", &node]), @r#"
         $ kubectl maint release worker-1
         -- stderr
-        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the proxy says so"; check the server address and any proxy or login page in between
+        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the proxy says so"
+        hint: check the server address, and any proxy or login page in between
         -- exit code 1
         "#);
         assert_snapshot!(through(&["status", &node]), @r#"
         $ kubectl maint status worker-1
         -- stderr
-        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the proxy says so"; check the server address and any proxy or login page in between
+        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the proxy says so"
+        hint: check the server address, and any proxy or login page in between
         -- exit code 1
         "#);
         assert_snapshot!(through(&["acquire", &node]), @r#"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the proxy says so"; check the server address and any proxy or login page in between
+        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the proxy says so"
+        hint: check the server address, and any proxy or login page in between
         -- exit code 1
         "#);
         let proxy = cluster.proxy_for(Foreign(404), |_, path| path.contains("/pods/"));
@@ -73,7 +76,8 @@ fn a_404_page_is_not_a_free_node() {
         assert_snapshot!(through(&["force-delete", "pod/web-0", "-m", "it hangs"]), @r#"
         $ kubectl maint force-delete pod/web-0 -m "it hangs"
         -- stderr
-        error: no Kubernetes API server answered GET /api/v1/namespaces/default/pods/web-0: the answer has status 404 and begins with "the proxy says so"; check the server address and any proxy or login page in between
+        error: no Kubernetes API server answered GET /api/v1/namespaces/default/pods/web-0: the answer has status 404 and begins with "the proxy says so"
+        hint: check the server address, and any proxy or login page in between
         -- exit code 1
         "#);
     });
@@ -92,14 +96,16 @@ fn a_list_that_was_cut_short_is_an_error() {
         assert_snapshot!(through(&["status"]), @"
         $ kubectl maint status
         -- stderr
-        error: the answer to GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases was cut short; retry
+        error: the answer to GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases was cut short
+        hint: run the command again
         -- exit code 1
         ");
         // No node is silently left out.
         assert_snapshot!(through(&["release", "--mine"]), @"
         $ kubectl maint release --mine
         -- stderr
-        error: the answer to GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases was cut short; retry
+        error: the answer to GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases was cut short
+        hint: run the command again
         -- exit code 1
         ");
         for node in &nodes {
@@ -111,19 +117,22 @@ fn a_list_that_was_cut_short_is_an_error() {
         assert_snapshot!(through(&["acquire", "--all"]), @"
         $ kubectl maint acquire --all
         -- stderr
-        error: the answer to GET /api/v1/nodes was cut short; retry
+        error: the answer to GET /api/v1/nodes was cut short
+        hint: run the command again
         -- exit code 1
         ");
         assert_snapshot!(through(&["status"]), @"
         $ kubectl maint status
         -- stderr
-        error: the answer to GET /api/v1/nodes was cut short; retry
+        error: the answer to GET /api/v1/nodes was cut short
+        hint: run the command again
         -- exit code 1
         ");
         assert_snapshot!(through(&["status", "--pods"]), @"
         $ kubectl maint status --pods
         -- stderr
-        error: the answer to GET /api/v1/nodes was cut short; retry
+        error: the answer to GET /api/v1/nodes was cut short
+        hint: run the command again
         -- exit code 1
         ");
     });

@@ -76,8 +76,8 @@ fn the_command_itself_may_release_it() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN release $MAINT_NODE --holder $MAINT_HOLDER 2>/dev/null; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: the lock on node/worker-1 was released by the command itself (the command is being ended)
-        hint: remove `release` from the command: `with` releases the lock at the end
+        error: the lock on node/worker-1 was released under its own holder name, probably by the command itself (the command is being ended)
+        hint: if the command runs `release`, remove that: `with` releases the lock at the end
         -- exit code 5
         "#);
     });

@@ -187,7 +187,7 @@ fn two_of_the_same_user_exclude_each_other() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot acquire node/worker-1: locked by alice@bastion/with-[process] (since [time], until [time], [length] left, renewed while its command runs)
-        hint: a `with` of alice@bastion has the lock; exit its command if it still runs, or wait for the lock with `kubectl maint with worker-1 --wait -- COMMAND`
+        hint: a `with` command of alice@bastion has the lock; exit its command if it still runs, or wait for the lock with `kubectl maint with worker-1 --wait -- COMMAND`
         -- exit code 3
         "#);
         first.interrupt();
@@ -260,7 +260,7 @@ fn usage_errors_have_a_code_of_their_own() {
     assert_snapshot!(cluster.maint(["with", "-l", "a=b", "--", "true"]).run(), @"
     $ kubectl maint with -l a=b -- true
     -- stderr
-    error: with has no flag -l
+    error: unknown flag: -l
     hint: name the nodes before --
     -- exit code 125
     ");
@@ -268,7 +268,7 @@ fn usage_errors_have_a_code_of_their_own() {
     $ kubectl maint with Worker -- true
     -- stderr
     error: "Worker" is not a valid node name
-    hint: node names have only lower-case letters, digits, - and ., at most 253 characters
+    hint: node names have only lower-case letters, digits, - and ., begin and end with a letter or digit, and have at most 253 characters
     -- exit code 125
     "#);
     let short = ["with", "worker-1", "--lease-duration", "31s", "--", "true"];

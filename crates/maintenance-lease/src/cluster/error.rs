@@ -31,17 +31,14 @@ pub enum ApiError {
     #[error("the API server changed what was written (an admission webhook may have done this)")]
     Altered,
     /// The answer ended before it was complete: a list lacks some of its elements.
-    #[error("the answer to {request} was cut short; retry")]
+    #[error("the answer to {request} was cut short")]
     CutShort {
         /// Method and path.
         request: String,
     },
     /// Something other than an API server answered, such as a proxy's login page, or the server does not
     /// have the requested API.
-    #[error(
-        "no Kubernetes API server answered {request}: the answer {what}; check the server address and any \
-         proxy or login page in between"
-    )]
+    #[error("no Kubernetes API server answered {request}: the answer {what}")]
     NotKubernetes {
         /// Method and path.
         request: String,

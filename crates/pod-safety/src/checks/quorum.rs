@@ -40,12 +40,12 @@ pub(super) fn check(pod: &PodSnapshot, owner: &Owner) -> Option<Verdict> {
         ),
         _ if ready >= siblings.majority() => Verdict::info(
             ID,
-            "a majority is ready without it; if they vote, remove it from their group first",
+            "a majority is ready without it; if the members need a quorum, as etcd does, remove this member first",
         ),
         _ => Verdict::risk(
             ID,
-            "no majority is ready without it, so a group that votes can't remove it; deletion may be the only \
-             way back, but if the old member still runs, both may serve different data",
+            "no majority is ready without it, so members that need a quorum cannot remove it; deletion may be the \
+             only way back, but if the old member still runs, both may serve different data",
         ),
     };
     Some(verdict.of([of]))

@@ -33,7 +33,7 @@ pub(super) fn check(volumes: &[Volume], node: &str) -> Vec<Verdict> {
     if !unguarded.is_empty() {
         verdicts.push(Verdict::risk(
             UNGUARDED,
-            "NOTHING STOPS TWO WRITERS: if the old pod is still running, both write, and the data is lost",
+            "NOTHING PREVENTS TWO WRITERS: if the old pod is still running, both write, and the data may be corrupted",
         ).of(unguarded));
     } else if let Some((name, why)) = first_unknown(volumes, |volume| &volume.unguarded) {
         let what = format!("whether anything prevents two writers on {name}");
