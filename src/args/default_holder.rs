@@ -18,7 +18,7 @@ const SHARED_USERS: &str = "KUBECTL_MAINT_SHARED_USERS";
 #[derive(Args, Clone, Debug, Default)]
 #[command(mut_arg("holder", unless_empty))]
 pub(crate) struct HolderArgs {
-    /// Name to lock nodes under, shown to others; by default your API user
+    /// Name to lock nodes under, shown to others [default: your API user]
     #[arg(
         long,
         value_name = "ID",

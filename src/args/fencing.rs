@@ -25,9 +25,9 @@ pub(crate) struct FencingArgs<R: ValueEnum + Send + Sync + 'static> {
     #[command(flatten)]
     pub(crate) hook: HookArgs,
 
-    /// Stop waiting after this long; 0 checks once
+    /// Stop waiting after this long
     ///
-    /// The exit code is then 4. A negative time means one week.
+    /// The exit code is then 4. 0 checks once, and a negative time means one week.
     #[arg(
         long,
         value_name = "TIME",

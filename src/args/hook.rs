@@ -22,8 +22,8 @@ pub(crate) struct HookArgs {
 
     /// Confirm that this run has ended; run HOOK now
     ///
-    /// After a crash, the HOOK of that run may still be running. Without --resume, HOOK is not run again before
-    /// the --hook-timeout of that run has passed. The error prints the ID.
+    /// After a crash, the HOOK of that run may still be running. Without --resume, HOOK is not run again until the
+    /// --hook-timeout of that run and 14 more seconds have passed. The error prints the ID.
     #[arg(long, value_name = "ID", require_equals = true)]
     pub(crate) resume: Option<String>,
 

@@ -57,9 +57,9 @@ impl ManagementArgs {
 pub(crate) struct ProtectArgs {
     /// Label the Node until the lock ends
     ///
-    /// The label kubectl-maint.dev/held tells other tools and the node policy that the node is locked. If the lock
-    /// expires, the label stays until the next holder or `doctor --fix` removes it. The node policy ignores it. You
-    /// need permission to patch nodes.
+    /// The label kubectl-maint.dev/held tells other tools and the node policy that the node is locked. After the lock
+    /// has expired, the label stays until the next holder or `doctor --fix` removes it, but the node policy ignores
+    /// it. You need permission to patch nodes.
     #[arg(long)]
     protect: bool,
 

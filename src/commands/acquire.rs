@@ -49,7 +49,7 @@ pub(crate) struct AcquireArgs {
     )]
     pub(crate) duration: std::time::Duration,
 
-    /// When the lock expires, within 1h (e.g. 18:00Z)
+    /// Expiry time, at most 1h from now (e.g. 18:00Z)
     #[arg(
         long,
         value_name = "TIME",

@@ -21,8 +21,8 @@ use crate::run::targets::names;
 /// Put nodes on hold (a lock without an expiry)
 ///
 /// Use a hold if the work takes longer than an hour, or for an unknown time: for example, a broken
-/// disk. A hold ends only with unhold, or with `release NODE` if it is yours. After the time in
-/// --expect-until, status shows the hold as overdue.
+/// disk. It lasts until somebody ends it with unhold or takes it over. `release NODE` also ends your own. After
+/// the time in --expect-until, status shows it as overdue.
 ///
 /// If somebody else holds the lock, the error shows who, and the exit code is 3. Use --take-over to
 /// take it over. If you already have the node on hold, its reason, ticket and time are replaced, or removed
@@ -33,10 +33,18 @@ use crate::run::targets::names;
 /// policy that the node is on hold. Neither the label nor --cordon stops `kubectl drain`: it evicts the pods
 /// even if the node policy refuses its cordon.
 #[derive(Args, Debug)]
-#[command(mut_arg("wait", |wait| wait.long_help(
-    "Wait for the nodes to be unlocked\n\n\
-     A lock of your own becomes the hold at once. A dry run does not wait."
-)))]
+#[command(mut_args(|arg| match arg.get_id().as_str() {
+    // Unlike `mut_arg`, this keeps the order of the flags.
+    "wait" => arg.long_help(
+        "Wait for the nodes to be unlocked\n\n\
+         A lock of your own becomes the hold at once. A dry run does not wait."
+    ),
+    "selector" => arg.long_help(
+        "Select nodes by label (e.g. pool=gpu,zone!=a)\n\n\
+         You are asked to confirm if it selects more than 10 nodes."
+    ),
+    _ => arg,
+}))]
 #[command(after_help = "Examples:
   kubectl maint hold worker-1 -m \"bad DIMM, parts ordered\" --expect-until 2d
   kubectl maint hold -l rack=7 -m \"rack moves\" --expect-until 2026-11-22T18:00Z

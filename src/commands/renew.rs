@@ -45,7 +45,7 @@ pub(crate) struct RenewArgs {
     )]
     pub(crate) duration: Option<Extension>,
 
-    /// Time of day when the lock expires, at most 1h from now (e.g. 18:00Z)
+    /// Expiry time, at most 1h from now (e.g. 18:00Z)
     #[arg(
         long,
         value_name = "TIME",

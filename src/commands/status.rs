@@ -34,9 +34,9 @@ use crate::words::status::{NOTHING_FOUND, UNLISTED, no_namespace, summary};
 
 /// Show the locks of nodes: holder, reason and time left
 ///
-/// The table has the nodes that are locked, expired, on hold or unhealthy, and those that you name or
-/// select. Other formats have all nodes. The state of a lock is Free, Locked, Expired or OnHold. The exit
-/// code does not depend on it. docs/tasks.md explains the columns.
+/// The table (also -o wide) has the nodes that are locked, expired, on hold or unhealthy, and those that you
+/// name or select. -o name, json, yaml and templates have all nodes. The state of a lock is Free, Locked,
+/// Expired or OnHold. The exit code does not depend on it. docs/tasks.md explains the columns.
 ///
 /// STATUS shows the health of the node in more detail than kubectl. A fenced node may look ready; --check-taints
 /// finds it. -o wide, json and yaml show who fenced a node, when, how and why, and the hook that is running for it.

@@ -17,7 +17,7 @@ pub(crate) struct VersionArgs {
     #[arg(long)]
     pub(crate) client: bool,
 
-    /// Output format (default: text)
+    /// Output format [default: text]
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     pub(crate) output: Option<VersionFormat>,
 }

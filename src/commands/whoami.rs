@@ -16,9 +16,9 @@ use crate::run::variables::HOLDER;
 /// The holder is the name that others see on your locks: your API user, or the one that you set with --holder or
 /// KUBECTL_MAINT_HOLDER. The API user is the one that the API server, RBAC and audit logs see.
 ///
-/// If the API user is unknown or may be shared, such as kubernetes-admin, the holder is USER@HOST. It is the same
-/// through kubectl proxy, which adds the credentials. Add shared API users to KUBECTL_MAINT_SHARED_USERS, separated
-/// by commas.
+/// If the API user is unknown or may be shared, such as kubernetes-admin, the holder is USER@HOST. Add shared API
+/// users to KUBECTL_MAINT_SHARED_USERS, separated by commas. The holder is also USER@HOST if you connect through
+/// kubectl proxy, because the API user is then the proxy's.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("format", |format| templates(

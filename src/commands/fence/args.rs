@@ -35,7 +35,8 @@ use crate::words::hint_command::NO_PROOF;
     mut_arg("node", |node| node.required(false).required_unless_present("all_unreachable")),
     override_usage = "kubectl maint fence [OPTIONS] NODE --powered-off=HOW
        kubectl maint fence [OPTIONS] NODE -- HOOK [ARGUMENT]...
-       kubectl maint fence [OPTIONS] --all-unreachable --max=N -- HOOK",
+       kubectl maint fence [OPTIONS] --all-unreachable --max=N -- HOOK
+       kubectl maint fence [OPTIONS] --all-unreachable --max=N --powered-off=HOW",
     after_help = "Examples:
   kubectl maint fence worker-1 --powered-off=\"I pulled both plugs\"
   kubectl maint fence worker-1 -- ./power-off-ipmi
@@ -77,7 +78,7 @@ pub(crate) struct FenceArgs {
     #[arg(long, requires = "max", conflicts_with_all = ["node", "suspect"])]
     pub(crate) all_unreachable: bool,
 
-    /// Fence at most N nodes
+    /// Fence at most N; required with --all-unreachable
     #[arg(
         long,
         value_name = "N",

@@ -12,8 +12,8 @@ use crate::args::output::{offers_no_lock_id, templates};
 /// node was restarted after it was fenced, that is, its boot ID has changed.
 ///
 /// If you give a HOOK, it runs first. The node must then come back within --timeout (else exit code 4). If
-/// the node was powered off, HOOK should power it on. If it was cut off with --isolated, HOOK must stop
-/// everything that was running there, and then reconnect it. The node then does not need a restart.
+/// the node was powered off, HOOK should power it on. If it was cut off with --isolated, first end everything
+/// that runs on the node. HOOK then reconnects it, and the node does not need a restart.
 ///
 /// You are asked to confirm if somebody else fenced the node, or if fencing stopped before it was
 /// recorded.

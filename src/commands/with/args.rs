@@ -34,12 +34,15 @@ use crate::exit::Code;
 /// docs/with.md explains signals, times, variables, macOS and Windows.
 #[derive(Args, Debug)]
 #[command(
-    mut_arg("create_namespace", asks_without_yes),
-    mut_arg("take_expired", asks_without_yes),
-    mut_arg("wait", |wait| wait.long_help(
-        "Wait for the nodes to be unlocked\n\n\
-         Your own locks are refused at once: use --reentry. A dry run does not wait."
-    )),
+    // Unlike `mut_arg`, this keeps the order of the flags.
+    mut_args(|arg| match arg.get_id().as_str() {
+        "create_namespace" | "take_expired" => asks_without_yes(arg),
+        "wait" => arg.long_help(
+            "Wait for the nodes to be unlocked\n\n\
+             Your own locks are refused at once: use --reentry. A dry run does not wait."
+        ),
+        _ => arg,
+    }),
     override_usage = "kubectl maint with [OPTIONS] NODE... -- COMMAND [ARGUMENT]...",
     after_help = "Examples:
   kubectl maint with worker-1 -m \"disk errors\" -- bash    # then: ssh worker-1
@@ -96,12 +99,11 @@ pub(crate) struct WithArgs {
     #[arg(short = 'E', long, value_name = "CODE", hide_short_help = true, value_parser = number::<u8>(1, 255))]
     pub(crate) conflict_exit_code: Option<u8>,
 
-    /// Exit code if a lock is lost, instead of 5 (1 to 255)
+    /// Exit code if a lock is lost (1 to 255)
     #[arg(
         long,
         value_name = "CODE",
         default_value_t = Code::LOST.number(),
-        hide_default_value = true,
         hide_short_help = true,
         value_parser = number::<u8>(1, 255)
     )]
