@@ -7,8 +7,8 @@
 # The shell runs on this machine; use ssh to get to the node. When the shell ends, the node is released. If you need the
 # node for longer, leave the shell and hold the node: kubectl maint hold NODE -m WHY
 #
-# Exit codes: that of the shell's last command; 3 somebody else holds the node, and is named; 5 the lock was lost, and
-# the shell was ended.
+# Exit codes: that of the shell's last command; 3 the node is already locked, by somebody else or by you; nothing was
+# done; 5 the lock was lost, and the shell was ended.
 set -euo pipefail
 
 node=${1:?usage: investigate.sh NODE WHY…}

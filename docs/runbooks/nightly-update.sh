@@ -4,7 +4,7 @@
 #
 #     nightly-update.sh NODE
 #
-# Updates are not urgent: if somebody else holds the node, it skips this night.
+# Updates are not urgent: if the node is already locked, it skips this night.
 #
 # Exit codes: 0 done, or skipped with a message. Anything else is a failure.
 set -euo pipefail

@@ -5,9 +5,9 @@
 #
 # After a failure, run it again. It continues where the last run ended, and does not reboot a node twice.
 #
-# Exit codes: 0 the node is back; 4 somebody else held it for the whole wait; 3 you already hold the lock, or it was lost
-# between two steps (the message says which); 5 the lock was lost; 130 interrupted. Anything else: a step failed, with a message. The node is then free for others to check. If it was already cordoned, it
-# is still cordoned.
+# Exit codes: 0 the node is back. 3 you already hold the lock, or it was lost between two steps. 4 somebody else held it
+# for the whole wait. 5 the lock was lost. 130 interrupted. Anything else: a step failed, with a message.
+# After a failure, the lock is released. If the node was cordoned by then, it stays cordoned.
 set -euo pipefail
 
 node=${1:?usage: reboot.sh NODE}

@@ -7,8 +7,8 @@
 # A release of a free node succeeds with 0, so the trap need not know how far the script came. With the lock id, it
 # releases this acquisition only, even if somebody acquired the node under the same name in the meantime.
 #
-# Exit codes: 0 done; 3 somebody else holds the node, and nothing was done; 130 interrupted. Anything else: a step
-# failed.
+# Exit codes: 0 done; 3 the node is already locked, by somebody else or by you; nothing was done; 130 interrupted.
+# Anything else: a step failed.
 set -euo pipefail
 
 node=${1:?usage: trim.sh NODE}

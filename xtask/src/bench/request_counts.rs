@@ -30,23 +30,23 @@ const STEPS: [(&str, &[&str]); 25] = [
     ),
     ("with, and its release", &["with", "count-0", "--", "true"]),
     ("wait for a node that is already free", &["wait", "count-0"]),
-    ("acquire, by another", &["acquire", "count-0", THEIRS]),
+    ("acquire by another holder", &["acquire", "count-0", THEIRS]),
     (
         "release by force, with its Event",
         &["release", "count-0", "--force", "--yes", "-m", "bench"],
     ),
-    ("acquire, by another", &["acquire", "count-0", THEIRS]),
+    ("acquire by another holder", &["acquire", "count-0", THEIRS]),
     (
         "hold that takes over, with its Event",
         &["hold", "count-0", "--take-over", "--yes", "-m", "bench"],
     ),
     ("unhold, with its Event", &["unhold", "count-0"]),
     (
-        "acquire, for a second",
+        "acquire with --duration=1s",
         &["acquire", "count-0", THEIRS, "--duration=1s"],
     ),
     (
-        "wait, until it expired, with its watch",
+        "wait until it has expired, with its watch",
         &["wait", "count-0", "--for=expired"],
     ),
     (
