@@ -10,12 +10,10 @@ mod waiters;
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::pin::pin;
 
 use anyhow::Context as _;
-use futures::{join, poll};
+use futures::join;
 use maintenance_lease::{Change, DEFAULT_REQUEST_TIMEOUT};
-use platform::termination;
 use supervisor::Signals;
 use under_lease::{CommandOutcome, Progress};
 
@@ -27,6 +25,7 @@ use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
 use crate::run::events::Announcements;
 use crate::run::held_label::must_be_protected;
+use crate::run::interruption::{Interruption, LAST_CHANCE};
 use crate::run::lock_command::LockCommand;
 use crate::run::session::{Session, Start};
 use crate::run::side_effects::SideEffects;
@@ -67,8 +66,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     };
 
     // From here on Ctrl-C is noticed, also between two steps.
-    let mut interrupt = pin!(termination());
-    let _ = poll!(&mut interrupt);
+    let interruption = Interruption::listen_once();
     let changes = locking.all(&selection).await?;
     let words = With {
         changes: &changes,
@@ -89,21 +87,21 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     let held = tokio::select! {
         biased;
         held = locking.keep(&changes) => held?,
-        () = &mut interrupt => {
-            locking.release(&changes).await?;
+        () = interruption.came() => {
+            locking.release(&changes, Some(LAST_CHANCE)).await?;
             return Err(Failure::Interrupted);
         }
     };
     let protected = tokio::select! {
         biased;
-        () = &mut interrupt => Err(Failure::Interrupted),
+        () = interruption.came() => Err(Failure::Interrupted),
         protected = session.protect(&changes, protection.as_ref(), changing.nodes.parallel) => {
             must_be_protected(&protected)
         },
     };
     if let Err(failure) = protected {
         session.terminal.remark(NOT_RUN);
-        release::release_all(session, held, &CommandOutcome::nothing()).await;
+        release::release_all(session, held, &CommandOutcome::nothing(), &interruption).await;
         return Err(failure);
     }
     session.terminal.remark(words.begins());
@@ -133,7 +131,9 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         Ok(outcome) => (outcome, None),
         Err(failure) => (CommandOutcome::nothing(), Some(failure)),
     };
-    let is_lost = release::release_all(session, held, &outcome).await || outcome.is_lost();
+    let interruption = Interruption::listen_once();
+    let is_lost = release::release_all(session, held, &outcome, &interruption).await;
+    let is_lost = is_lost || outcome.is_lost();
     match failure {
         Some(failure) => Err(failure),
         None => Ok(codes.of_command(&outcome, is_lost)),

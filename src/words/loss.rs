@@ -146,8 +146,12 @@ pub(crate) fn warning(node: &str, problem: &str, end: Instant, now: Now) -> Stri
     )
 }
 
-/// The command was stopped, and has until `end`. `is_ended` says whether it is ended then even if it is still stopped.
-pub(crate) fn stopped(end: Instant, now: Now, is_ended: bool) -> String {
+/// The command was stopped, and has until `end`, if its lock expires. `is_ended` says whether it is ended then even if it
+/// is still stopped.
+pub(crate) fn stopped(end: Option<Instant>, now: Now, is_ended: bool) -> String {
+    let Some(end) = end else {
+        return "stopped: continue with `fg` or `bg`; the hold stays".to_owned();
+    };
     let end = clock(end, now.latest);
     match is_ended {
         true => format!(

@@ -1,5 +1,6 @@
 //! Ctrl-C and other signals while a command waits for an answer.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use control_plane::Authority;
@@ -9,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::Treatment::{Keep, Pass};
-use crate::support::{Cluster, in_memory, on_both, on_one, unless_stalled};
+use crate::support::{Cluster, holder_of, in_memory, on_both, on_one, unless_stalled};
 
 #[test]
 fn while_a_read_hangs() {
@@ -70,6 +71,35 @@ fn while_the_api_user_is_asked_for() {
             let run = run.ends();
             assert_eq!(run.code, 130, "{run}");
             assert_eq!(run.stderr, "error: interrupted\n", "{run}");
+        }
+    });
+}
+
+/// The lock is released, or left to expire if the API server does not answer that either.
+#[test]
+fn while_the_node_of_a_command_is_labeled() {
+    on_one("ctrl-label", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.released(&node);
+        for release_hangs in [false, true] {
+            let is_labeled = AtomicBool::new(false);
+            let proxy = cluster.proxy_for(Keep, move |method, path| {
+                let is_label = *method == Method::PATCH && path.contains("/nodes/");
+                is_labeled.fetch_or(is_label, Ordering::Relaxed);
+                is_label || (release_hangs && is_labeled.load(Ordering::Relaxed))
+            });
+            let with = [
+                "with",
+                &node,
+                "--protect",
+                "--request-timeout=9m",
+                "--lease-duration=1h",
+            ];
+            let (run, _kept) = proxy.holds_up(cluster.maint(with).args(["--", "true"]));
+            run.interrupt();
+            let run = run.ends();
+            assert_eq!(run.code, 130, "{run}");
+            assert_eq!(holder_of(cluster, &node).is_some(), release_hangs, "{run}");
         }
     });
 }

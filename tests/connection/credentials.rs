@@ -96,6 +96,13 @@ fn token_identifies_the_user() {
         .args(["--as=root"])
         .kubeconfig(&file.path())
         .meets_refusal_as(teller);
+    // The token counts if the file cannot be read.
+    let both = format!("{{token: {token}, tokenFile: missing}}");
+    let both = Kubeconfig::new(&real_cluster(""), &both);
+    Maint::version()
+        .args(["--as=root"])
+        .kubeconfig(&both.path())
+        .meets_refusal_as(teller);
     let none = Kubeconfig::new(&real_cluster(""), "{token: stale}");
     Maint::version()
         .args(["--as=root", "--token", &token])

@@ -63,9 +63,15 @@ impl Credentials {
             detail: "it has characters that are not allowed in an HTTP header".to_owned(),
         };
         if let Some(path) = &user.token_file {
-            return TokenFile::open(Path::new(path))
-                .map(Arc::new)
-                .map(Self::File);
+            let path = Path::new(path);
+            // As in client-go, the token counts until the file can be read.
+            let file = match (TokenFile::open(path), &user.token) {
+                (Err(_), Some(token)) => bearer(token)
+                    .map(|token| TokenFile::starting_with(token, path))
+                    .map_err(invalid),
+                (file, _) => file,
+            };
+            return file.map(Arc::new).map(Self::File);
         }
         if let Some(token) = &user.token {
             return bearer(token).map(Self::Fixed).map_err(invalid);
@@ -143,10 +149,14 @@ pub(super) struct TokenFile {
 impl TokenFile {
     fn open(path: &Path) -> Result<Self, ConnectError> {
         let header = Self::read(path).map_err(|detail| ConnectError::Transport { detail })?;
-        Ok(Self {
+        Ok(Self::starting_with(header, path))
+    }
+
+    fn starting_with(header: HeaderValue, path: &Path) -> Self {
+        Self {
             path: path.to_owned(),
             last: Mutex::new((header, Instant::now())),
-        })
+        }
     }
 
     /// The latest header. The file is read in a separate thread, because a file system may hang. Renewals of

@@ -46,11 +46,9 @@ pub(super) fn select(
     let (user_name, user) = user(&config, context, args)?;
 
     let nowhere = cluster.is_none() && args.server.is_none();
-    let pod = if nowhere {
-        service_account(environment)
-    } else {
-        None
-    };
+    let account = service_account(environment);
+    let has_account = account.is_some();
+    let pod = account.filter(|_| nowhere);
     let in_pod = pod.is_some();
     let (mut cluster, mut user) = match pod {
         Some((api_server, account)) => (api_server, account),
@@ -75,13 +73,8 @@ pub(super) fn select(
             });
         }
     };
-    let of_pod = || {
-        if in_pod {
-            pod_namespace(environment)
-        } else {
-            None
-        }
-    };
+    // As in client-go, also if the server is another one.
+    let of_pod = || has_account.then(|| pod_namespace(environment)).flatten();
     let of_context = || context.and_then(|(_, context)| context.namespace.clone());
     let namespace = nonempty(args.namespace.as_ref())
         .or_else(of_context)
@@ -436,8 +429,34 @@ mod tests {
         };
         let target = target(&flags, &environment);
         assert_eq!(target.server, "https://192.0.2.1/");
-        assert_eq!(target.namespace, "default");
+        assert_eq!(target.namespace, "own");
         assert_eq!(target.user.token_file, None, "its token goes nowhere else");
+    }
+
+    #[test]
+    fn a_context_without_a_namespace_means_that_of_the_pod() {
+        let (account, _) = pod(&[]);
+        let kubeconfig = account.path().join("kubeconfig");
+        let written = |context: &str| {
+            let text = format!(
+                "{{current-context: a, contexts: [{{name: a, context: {context}}}], \
+                 clusters: [{{name: b, cluster: {{server: 'https://192.0.2.1'}}}}]}}"
+            );
+            std::fs::write(&kubeconfig, text).expect("a kubeconfig");
+        };
+        let flags = Flags {
+            kubeconfig: Some(kubeconfig.clone()),
+            ..Flags::default()
+        };
+        let (_account, environment) = pod(&[]);
+        written("{cluster: b}");
+        let named = target(&flags, &environment);
+        assert_eq!(
+            (named.server.host(), &*named.namespace),
+            (Some("192.0.2.1"), "own")
+        );
+        written("{cluster: b, namespace: default}");
+        assert_eq!(target(&flags, &environment).namespace, "default");
     }
 
     #[test]

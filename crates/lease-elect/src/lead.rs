@@ -1,13 +1,14 @@
 //! Runs the daemon for as long as this process leads.
 
 use std::ffi::OsString;
+use std::future::pending;
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::{Error, HeldLease, HeldState};
 use supervisor::{Command, Exit, Signals};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use under_lease::{CommandOutcome, Progress};
 
 use crate::election_state::ElectionState;
@@ -15,6 +16,9 @@ use crate::exit::Code;
 use crate::failure::{Failure, words};
 use crate::log;
 use crate::signals::EndSignals;
+
+/// How long the release may still take after a signal.
+const LAST_CHANCE: Duration = Duration::from_secs(2);
 
 /// The leadership of this process, and the names that are printed about it.
 pub(crate) struct Lead {
@@ -95,11 +99,27 @@ impl Lead {
     }
 
     /// Releases the lease so that another process can lead at once, unless the lease expires first. Returns
-    /// true if leadership was found to be lost.
+    /// true if leadership was found to be lost. A signal leaves little time for it.
     async fn release(self) -> bool {
         let held_state = self.held.held_state();
         let left = held_state.deadline.since(Machine.boot()).to_duration();
-        let Ok(released) = timeout(left, self.held.release()).await else {
+        let mut signals = EndSignals::new().ok();
+        let interrupted = async {
+            match &mut signals {
+                Some(signals) => signals.received().await,
+                None => pending().await,
+            };
+            sleep(LAST_CHANCE).await;
+        };
+        let released = tokio::select! {
+            biased;
+            released = timeout(left, self.held.release()) => released,
+            () = interrupted => {
+                log::line("asked to end before the lease was released: if it was not, it expires by itself");
+                return false;
+            }
+        };
+        let Ok(released) = released else {
             log::line("the lease could not be released before it expired");
             return false;
         };

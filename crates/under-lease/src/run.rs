@@ -1,6 +1,5 @@
 //! Runs a command whose time limit is extended by every renewal, and which is ended if a lease is lost.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -62,7 +61,11 @@ pub async fn run(
     let over = loop {
         tokio::select! {
             biased;
-            () = run.changed() => run.follow(&mut running),
+            index = run.changed() => {
+                run.follow(&mut running);
+                // This may block, if nobody reads what is reported.
+                run.tell(index);
+            }
             signal = signals.next() => {
                 running.signal(signal);
                 if signal.asks_to_end() && !run.is_reported_running {
@@ -140,7 +143,8 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
             report,
         };
         for index in 0..run.held_states.len() {
-            run.inspect(index);
+            run.note_loss(index);
+            run.tell(index);
         }
         run
     }
@@ -152,7 +156,8 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
     /// Waits until it is known that every lease is held. Returns false if one is lost.
     async fn may_begin(&mut self) -> bool {
         while self.lost.is_empty() && self.must_check() {
-            self.changed().await;
+            let index = self.changed().await;
+            self.tell(index);
         }
         self.limits = limits(&self.held_states, self.grace);
         self.lost.is_empty()
@@ -164,27 +169,30 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
             .any(|held_state| held_state.checking)
     }
 
-    /// Waits until the state of one of the leases changes.
-    async fn changed(&mut self) {
+    /// Waits until the state of one of the leases changes, and returns its index.
+    async fn changed(&mut self) -> usize {
         let changes = self.held.iter().zip(&self.held_states);
         let changes = changes.map(|(held, known)| held.changed(known).boxed());
         let (held_state, index, _) = select_all(changes).await;
         self.held_states[index] = held_state;
-        self.inspect(index);
+        self.note_loss(index);
+        index
     }
 
-    /// Reports the new state of one of the leases.
-    fn inspect(&mut self, index: usize) {
-        let held_state = &self.held_states[index];
-        match held_state.lost.clone() {
-            Some(lost) => self.lose(&lost),
-            None => (self.report)(Progress::StateChanged(held_state)),
+    /// Remembers the lease if it is lost.
+    fn note_loss(&mut self, index: usize) {
+        if let Some(lost) = &self.held_states[index].lost {
+            self.lost.push(lost.node.clone());
         }
     }
 
-    fn lose(&mut self, lost: &Arc<Lost>) {
-        self.lost.push(lost.node.clone());
-        self.report(Progress::Lost(lost, self.stage));
+    /// Reports the new state of one of the leases.
+    fn tell(&mut self, index: usize) {
+        let held_state = &self.held_states[index];
+        (self.report)(match &held_state.lost {
+            Some(lost) => Progress::Lost(lost, self.stage),
+            None => Progress::StateChanged(held_state),
+        });
     }
 
     /// Gives the command as much time as its leases have left.
@@ -244,7 +252,8 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
     async fn explain(&mut self) {
         let explained = async {
             while self.lost.is_empty() {
-                self.changed().await;
+                let index = self.changed().await;
+                self.tell(index);
             }
         };
         let _ = tokio::time::timeout(EXPLANATION, explained).await;
@@ -252,13 +261,15 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         let earliest = leases.min_by_key(|(_, held_state)| held_state.stop_at);
         if let Some((held, held_state)) = earliest.filter(|_| self.lost.is_empty()) {
             // The lease was renewed at the last moment, when the command was already being ended.
-            self.lose(&Arc::new(Lost {
+            let lost = Lost {
                 subject: held.subject(),
                 node: held.node().to_owned(),
                 by: LostBy::Expiry,
                 lease: Some(held_state.lease.clone()),
                 problem: None,
-            }));
+            };
+            self.lost.push(lost.node.clone());
+            self.report(Progress::Lost(&lost, self.stage));
         }
     }
 

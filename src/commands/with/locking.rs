@@ -175,7 +175,7 @@ impl Locking<'_> {
                 Ok(kept) => held.push(kept),
                 Err(error) => {
                     // The first failure says more than a failed release, and the lock expires anyway.
-                    let _ = self.release(changes).await;
+                    let _ = self.release(changes, None).await;
                     return Err(error.into());
                 }
             }
@@ -202,12 +202,16 @@ impl Locking<'_> {
         }
     }
 
-    /// Releases what this command acquired.
+    /// Releases what this command acquired, within `limit`.
     ///
     /// # Errors
     /// The first failed release. The others are released all the same.
-    pub(super) async fn release(&self, changes: &[Change]) -> Result<(), Failure> {
-        let failures = self.release_all(changes, None).await;
+    pub(super) async fn release(
+        &self,
+        changes: &[Change],
+        limit: Option<Duration>,
+    ) -> Result<(), Failure> {
+        let failures = self.release_all(changes, limit).await;
         failures.into_iter().flatten().next().map_or(Ok(()), Err)
     }
 

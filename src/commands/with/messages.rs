@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::protocol::Now;
+use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{HeldState, Lost, NodeLease};
 use platform::ENDS_STOPPED_COMMANDS;
 use under_lease::{Progress, Stage};
@@ -48,6 +48,8 @@ impl<'a> Messages<'a> {
             Progress::Stopped(left) => {
                 let now = self.now();
                 let end = now.latest + left.into();
+                // A hold has no end.
+                let end = Some(end).filter(|end| *end != Instant::UNREADABLE);
                 terminal.warn(loss::stopped(end, now, ENDS_STOPPED_COMMANDS));
             }
             Progress::StillRunning { after, pid } => {

@@ -20,6 +20,7 @@ pub(super) async fn release_all(
     session: &Session<'_>,
     held: Vec<HeldLease>,
     outcome: &CommandOutcome,
+    interruption: &Interruption,
 ) -> bool {
     let processes = outcome.over.as_ref().map(|over| over.unkillable);
     if processes != Some(0) {
@@ -29,9 +30,8 @@ pub(super) async fn release_all(
         return false;
     }
     let nodes: Vec<String> = held.iter().map(|held| held.node().to_owned()).collect();
-    let interruption = Interruption::listen_once();
     let releasing = held.into_iter();
-    let releasing = releasing.map(|held| release(session, held, outcome, &interruption));
+    let releasing = releasing.map(|held| release(session, held, outcome, interruption));
     let releasing = async { Ok(join_all(releasing).await) };
     match interruption.with_grace(releasing).await {
         Ok(results) => {

@@ -1,10 +1,13 @@
 //! A lost lock ends the command, and has its own exit code.
 
+use std::io::{BufRead as _, BufReader, PipeWriter, Write as _};
+use std::process::Stdio;
 use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use insta::assert_snapshot;
+use rustix::io::ioctl_fionbio;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -37,6 +40,40 @@ fn to_a_takeover() {
         let holder = holder_of(cluster, &node);
         assert_eq!(holder.as_deref(), Some("kubeadm:bob@laptop"));
     });
+}
+
+/// For example, because the terminal was stopped with Ctrl-S.
+#[test]
+fn ends_the_command_although_nobody_reads_stderr() {
+    on_one("lost-unread", |cluster| {
+        let node = cluster.node("worker-1");
+        let with = ["with", "-q", &node, "--lease-duration=1h"];
+        let with = cluster.maint(with).args(["--", "/bin/sh", "-c", CAREFUL]);
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        fill(&writer);
+        let mut with = with.command();
+        let mut running = with.stdout(Stdio::piped()).stderr(writer).spawn();
+        let running = running.as_mut().expect("the plugin");
+        let stdout = running.stdout.take().expect("a pipe");
+        let mut lines = BufReader::new(stdout).lines();
+        let mut line = || lines.next().expect("a line").expect("text");
+        assert_eq!(line(), "at work");
+        let force = ["release", &node, "--force", "--yes", "-m", "alice is away"];
+        cluster.maint(force).holder("bob@laptop").succeeds();
+        assert_eq!(line(), "asked to end");
+        drop(reader);
+        let code = running.wait().expect("it ends").code();
+        assert_eq!(code, Some(5));
+    });
+}
+
+/// Writes to a pipe until it is full.
+fn fill(mut writer: &PipeWriter) {
+    ioctl_fionbio(writer, true).expect("a mode");
+    for chunk in [&[b'.'; 4096][..], b"."] {
+        while writer.write(chunk).is_ok() {}
+    }
+    ioctl_fionbio(writer, false).expect("a mode");
 }
 
 #[test]

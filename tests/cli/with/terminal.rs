@@ -193,6 +193,24 @@ fn ctrl_z_stops_a_command_of_it_and_fg_continues_it() {
         sees(&mut shell, "<input>");
         sees(&mut shell, OUTER);
         assert_eq!(holder_of(cluster, &node), None);
+
+        // A hold does not expire, so nothing ends the command.
+        cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
+        says(
+            &mut shell,
+            &format!("$PLUGIN with -q --reentry {node} -- {reader}"),
+        );
+        sees(&mut shell, "begun");
+        shell.send_control('z').expect("somebody reads");
+        sees(
+            &mut shell,
+            "stopped: continue with `fg` or `bg`; the hold stays",
+        );
+        sees(&mut shell, OUTER);
+        says(&mut shell, "fg");
+        says(&mut shell, "input");
+        sees(&mut shell, "<input>");
+        sees(&mut shell, OUTER);
     });
 }
 

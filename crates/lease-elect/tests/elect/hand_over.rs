@@ -9,6 +9,7 @@ use crate::support::{eventually, tests_on_both};
 
 tests_on_both! {
     a_leader_that_is_asked_to_end_is_followed_at_once,
+    a_release_that_hangs_ends_at_another_signal,
     the_daemons_exit_code_is_passed_on_and_the_lease_released,
     a_daemon_that_is_not_there_leads_nobody_astray,
     a_standby_that_is_asked_to_end_leaves_the_leader_alone,
@@ -54,6 +55,23 @@ fn a_leader_that_is_asked_to_end_is_followed_at_once(cluster: &Cluster) {
     );
     drop(standbys);
     assert_eq!(cluster.spec()["leaseTransitions"], 1);
+}
+
+fn a_release_that_hangs_ends_at_another_signal(cluster: &Cluster) {
+    let wire = cluster.wire();
+    let patient = [LONG, &["--request-timeout=10m"]].concat();
+    let mut a = cluster.candidate_on(&wire, "a").with(&patient).start();
+    cluster.journal.wait_for("begin a");
+    wire.cut();
+    a.signal(Signal::TERM);
+    cluster.journal.wait_for("end a");
+    // The daemon has ended, or is about to: then it gets the next signal, too.
+    eventually("the end of the release", || {
+        a.signal(Signal::TERM);
+        let said = "asked to end before the lease was released";
+        a.log().iter().any(|line| line.contains(said)).then_some(())
+    });
+    assert_eq!(a.code(), Some(0));
 }
 
 fn the_daemons_exit_code_is_passed_on_and_the_lease_released(cluster: &Cluster) {
