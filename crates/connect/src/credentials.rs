@@ -4,13 +4,13 @@
 //! longer than the request that started it. It sends credentials over plain HTTP too. kubectl does none of
 //! this.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use chrono::{DateTime, Utc};
 use futures::FutureExt as _;
@@ -22,7 +22,7 @@ use tower::{BoxError, Layer, Service};
 use super::dial::basic;
 use super::error::{ConnectError, in_words};
 use super::exec_plugin::{Credential, Plugin, PluginError, Stdin};
-use super::kubeconfig::AuthProvider;
+use super::kubeconfig::{AuthProvider, User};
 use super::selection::ConnectTarget;
 use super::tls::Identity;
 use super::{Notice, Notices};
@@ -30,16 +30,18 @@ use super::{Notice, Notices};
 /// After this time, a message names the plugin, because it may be waiting for input or hang.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// A token file is read again after this time, because service account tokens are replaced while a pod runs.
-const TOKEN_FILE_FRESH: Duration = Duration::from_secs(50);
+/// Files are read again after this time: service account tokens are replaced while a pod runs, and the certificates of
+/// kubelets and cert-manager before they expire.
+const FILE_FRESH: Duration = Duration::from_secs(50);
 
 /// The source of the header.
 #[derive(Clone)]
 pub(super) enum Credentials {
-    /// No header is sent: the user is anonymous, or has a client certificate.
+    /// No header is sent: the user is anonymous, or has a client certificate in the kubeconfig.
     None,
     Fixed(HeaderValue),
     File(Arc<TokenFile>),
+    Certificate(Arc<CertificateFiles>),
     Plugin(Arc<PluginCredentials>),
 }
 
@@ -99,7 +101,8 @@ impl Credentials {
                     last: Mutex::default(),
                 })))
             }
-            _ => Ok(Self::None),
+            _ => Ok(CertificateFiles::of_user(user, identity)
+                .map_or(Self::None, |files| Self::Certificate(Arc::new(files)))),
         }
     }
 
@@ -114,6 +117,10 @@ impl Credentials {
             Self::None => Ok(None),
             Self::Fixed(header) => Ok(Some(header.clone())),
             Self::File(file) => Ok(Some(file.header().await)),
+            Self::Certificate(files) => {
+                files.read_again().await;
+                Ok(None)
+            }
             Self::Plugin(plugin) => plugin.header().await,
         }
     }
@@ -163,7 +170,7 @@ impl TokenFile {
     /// other leases and their deadlines must not wait for it.
     async fn header(&self) -> HeaderValue {
         let (last, read) = self.last().clone();
-        if read.elapsed() <= TOKEN_FILE_FRESH {
+        if read.elapsed() <= FILE_FRESH {
             return last;
         }
         let path = self.path.clone();
@@ -190,6 +197,46 @@ impl TokenFile {
             ));
         }
         bearer(&token).map_err(|_| format!("no token in {}", path.display()))
+    }
+}
+
+/// The files of a client certificate and its key.
+pub(super) struct CertificateFiles {
+    certificate: PathBuf,
+    key: PathBuf,
+    identity: Identity,
+    read: Mutex<Instant>,
+}
+
+impl CertificateFiles {
+    /// Those of a user whose certificate and key were just read from files.
+    fn of_user(user: &User, identity: &Identity) -> Option<Self> {
+        if user.client_certificate_data.is_some() || user.client_key_data.is_some() {
+            return None;
+        }
+        Some(Self {
+            certificate: user.client_certificate.as_ref()?.into(),
+            key: user.client_key.as_ref()?.into(),
+            identity: identity.clone(),
+            read: Mutex::new(Instant::now()),
+        })
+    }
+
+    /// If they were replaced, later requests use the new certificate, on new connections. A pair of which only one half was
+    /// replaced so far is read again later.
+    async fn read_again(&self) {
+        {
+            let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            if read.elapsed() <= FILE_FRESH {
+                return;
+            }
+            *read = Instant::now();
+        }
+        let (certificate, key) = (self.certificate.clone(), self.key.clone());
+        let reading = move || Ok::<_, io::Error>((fs::read(certificate)?, fs::read(key)?));
+        if let Ok(Ok((certificate, key))) = tokio::task::spawn_blocking(reading).await {
+            let _ = self.identity.replace(&certificate, &key);
+        }
     }
 }
 
@@ -361,6 +408,43 @@ mod tests {
 
     use super::*;
     use crate::kubeconfig::{Cluster, Exec};
+
+    #[tokio::test]
+    async fn a_certificate_whose_files_were_replaced_is_used() {
+        let directory = TempDir::new().expect("a directory");
+        let [certificate, key] = ["cert", "key"].map(|name| directory.path().join(name));
+        let pair = || {
+            let key = rcgen::KeyPair::generate().expect("a key");
+            let certificate = rcgen::CertificateParams::default().self_signed(&key);
+            let certificate = certificate.expect("a certificate");
+            (certificate, key.serialize_pem())
+        };
+        let ((first, first_key), (second, second_key)) = (pair(), pair());
+        let identity = Identity::default();
+        let replaced = identity.replace(first.pem().as_bytes(), first_key.as_bytes());
+        replaced.expect("a pair");
+        let long_ago = Instant::now() - FILE_FRESH * 2;
+        let files = CertificateFiles {
+            certificate: certificate.clone(),
+            key: key.clone(),
+            identity: identity.clone(),
+            read: Mutex::new(long_ago),
+        };
+        let used = || identity.certificate().expect("a certificate");
+
+        // Only the certificate is new.
+        std::fs::write(&certificate, second.pem()).expect("a file");
+        std::fs::write(&key, &first_key).expect("a file");
+        files.read_again().await;
+        assert_eq!(used(), first.der().to_vec());
+        std::fs::write(&key, &second_key).expect("a file");
+        files.read_again().await;
+        assert_eq!(used(), first.der().to_vec(), "they were just read");
+        *files.read.lock().expect("no panic") = long_ago;
+        files.read_again().await;
+        assert_eq!(used(), second.der().to_vec());
+        assert_eq!(identity.generation(), 1);
+    }
 
     /// The credentials from a shell script, which gets its directory in `$0`.
     fn credentials(
