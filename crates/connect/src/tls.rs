@@ -80,7 +80,7 @@ fn authorities(target: &ConnectTarget) -> Result<Option<Vec<Vec<u8>>>, ConnectEr
     Ok(Some(certificates))
 }
 
-/// The client certificate to use. A credential plugin may replace it while connections are made.
+/// The client certificate to use. A credential plugin or new files may replace it while connections are made.
 #[derive(Clone, Default)]
 pub(super) struct Identity {
     current: Arc<RwLock<ClientCertificate>>,
