@@ -56,19 +56,6 @@ fn begun(change: &Change) -> Option<&NodeLease> {
     change.lease.as_ref().filter(|_| begins)
 }
 
-/// # Errors
-/// If the server does not accept the end of a lock, as `dry_run` of that end shows.
-fn must_be_accepted(dry_run: Result<Change, Error>) -> Result<(), Error> {
-    match dry_run {
-        Ok(_) => Ok(()),
-        // Only the write itself can show it.
-        Err(Error::Api(error)) if error.lacks_dry_run_support() => Ok(()),
-        // A dry run never takes effect.
-        Err(Error::Unknown { source, .. }) => Err(Error::Api(source)),
-        Err(error) => Err(error),
-    }
-}
-
 impl<'a> Session<'a> {
     /// What writes on Nodes and their Machines. It reports nothing by itself.
     pub(crate) fn protection(&self) -> ProtectionWriter<'_, ManagementContexts<'a>> {
@@ -303,8 +290,26 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Ends a lock with `end`, and first removes what it set on its Node. Before, a dry run of `end` checks that the server
-    /// accepts it: a lock that stays must keep what it set. `ending` is that lock; `None`: there is nothing to remove.
+    /// Checks by a dry run of `end` that the server accepts the end of a lock.
+    ///
+    /// # Errors
+    /// Those of `end`. Nothing was changed.
+    pub(crate) async fn may_end_lock(
+        &self,
+        end: &impl AsyncFn(&Maintenance) -> Result<Change, Error>,
+    ) -> Result<(), Error> {
+        match end(&self.locks.in_dry_run()).await {
+            Ok(_) => Ok(()),
+            // Only the write itself can show it.
+            Err(Error::Api(error)) if error.lacks_dry_run_support() => Ok(()),
+            // A dry run never takes effect.
+            Err(Error::Unknown { source, .. }) => Err(Error::Api(source)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Ends a lock with `end`, and first removes what it set on its Node. Before, it
+    /// [checks](Self::may_end_lock) that the server accepts the end: a lock that stays must keep what it set. `ending` is that lock; `None`: there is nothing to remove.
     ///
     /// # Errors
     /// Those of `end`, and of [`remove_held_label`](Self::remove_held_label).
@@ -317,7 +322,7 @@ impl<'a> Session<'a> {
         let Some(lease) = ending else {
             return end(&self.locks).await;
         };
-        must_be_accepted(end(&self.locks.in_dry_run()).await)?;
+        self.may_end_lock(&end).await?;
         let stays = self.remove_held_label(lease.node(), Some(lease)).await?;
         let change = end(&self.locks).await?;
         self.report_stays(lease.node(), stays);

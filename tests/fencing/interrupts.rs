@@ -8,9 +8,10 @@ use rustix::process::Signal;
 
 use crate::support::{LABELLING, Stage, Treatment};
 
-/// Whether this is a write to the Lease of a lock.
+/// Whether this is a write to the Lease of a lock, and no dry run.
 fn is_write(method: &Method, path: &str) -> bool {
-    *method == Method::PATCH && path.contains("/namespaces/kube-node-maintenance/leases/")
+    let is_lock = path.contains("/namespaces/kube-node-maintenance/leases/");
+    *method == Method::PATCH && is_lock && !path.contains("dryRun")
 }
 
 /// Keeps writes to locks after the first `before` ones.

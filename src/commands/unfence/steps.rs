@@ -78,6 +78,11 @@ impl UnfenceRun<'_> {
             }
             false => observed,
         };
+        if let Some(hold) = &self.hold
+            && !target.is_dry_run()
+        {
+            target.may_unhold(hold).await?;
+        }
         self.undo(&observed).await?;
         // A dry run can't know what a hook would change.
         let observed = match self.is_undone && target.is_dry_run() {

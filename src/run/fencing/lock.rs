@@ -2,7 +2,7 @@
 //! the node is fenced.
 
 use maintenance_lease::protocol::{Instant, LockId, Now, State};
-use maintenance_lease::{Change, Done, Error, Hold, NodeLease};
+use maintenance_lease::{Change, Done, Error, Hold, Maintenance, NodeLease};
 use pod_safety::fencing::fencing_hold::{PURPOSE, is_of_fencing, protects_fencing};
 use pod_safety::fencing::steps::Lock;
 
@@ -10,7 +10,7 @@ use super::run_hook::GRACE;
 use super::target::{FencingTarget, Observed};
 use crate::args::lock_id::LockIds;
 use crate::args::protect::Protection;
-use crate::error::{Failure, FencingRefusal, FencingWrite, LockAfter, ProtectionError};
+use crate::error::{Failure, FencingRefusal, FencingWrite, LockAfter};
 use crate::run::held_label::must_be_protected;
 use crate::run::side_effects::SideEffects;
 use crate::run::variables::is_held_by;
@@ -118,23 +118,44 @@ impl FencingTarget<'_> {
         must_be_protected(&[protected])
     }
 
+    /// Checks, before the Node is changed, that the server would accept the end of the hold in `lease`. Another lock that
+    /// has replaced it needs no end.
+    ///
+    /// # Errors
+    /// For example, if a policy denies it, or if it was interrupted.
+    pub(crate) async fn may_unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
+        let end = async |locks: &Maintenance| self.end(locks, lease).await;
+        let checking = self.common.session.may_end_lock(&end);
+        let checked = self
+            .common
+            .interrupt
+            .or(async { Ok(checking.await?) })
+            .await;
+        match checked {
+            Err(failure) if words::taken_by(&failure).is_some() => Ok(()),
+            checked => checked,
+        }
+    }
+
     /// Removes the held label, and ends the hold in `lease`, and no other. After Ctrl-C it waits a moment for the
     /// answers.
     ///
     /// # Errors
     /// If it was replaced by another lock, if it can't be written, or if the result is unknown.
     pub(crate) async fn unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
-        let stays = self.remove_label(Some(lease)).await?;
-        let locks = self.locks();
+        let end = async |locks: &Maintenance| self.end(locks, lease).await;
         let change = self
-            .write_lock(locks.unhold_seen(&self.node, Some(lease), None))
+            .write_lock(self.common.session.end_lock(Some(lease), end))
             .await
             .map_err(|failure| self.if_unknown(FencingWrite::EndHold, failure))?;
-        self.common.session.report_stays(&self.node, stays);
         let is_ended = change.done == Done::Released;
         let terminal = self.terminal();
         terminal.remark(words::end_of_hold(&self.node, is_ended) + self.suffix());
         Ok(())
+    }
+
+    async fn end(&self, locks: &Maintenance, lease: &NodeLease) -> Result<Change, Error> {
+        locks.unhold_seen(&self.node, Some(lease), None).await
     }
 
     /// Removes the held label of a hold whose Lease is lost.
@@ -142,24 +163,18 @@ impl FencingTarget<'_> {
     /// # Errors
     /// If the Node can't be read or written, or that the command was interrupted.
     pub(crate) async fn remove_lost_label(&self) -> Result<(), Failure> {
-        let stays = self.remove_label(None).await?;
-        self.common.session.report_stays(&self.node, stays);
-        Ok(())
-    }
-
-    /// Removes the held label, before the hold `ending` is ended. Returns why something stays.
-    async fn remove_label(
-        &self,
-        ending: Option<&NodeLease>,
-    ) -> Result<Option<ProtectionError>, Failure> {
         if self.is_dry_run() {
-            return Ok(None);
+            return Ok(());
         }
-        let removing = self.common.session.remove_held_label(&self.node, ending);
-        self.common
+        let session = &self.common.session;
+        let removing = session.remove_held_label(&self.node, None);
+        let stays = self
+            .common
             .interrupt
             .with_grace(async { Ok(removing.await?) })
-            .await
+            .await?;
+        session.report_stays(&self.node, stays);
+        Ok(())
     }
 
     /// The `failure` of a write, unless its result is unknown.

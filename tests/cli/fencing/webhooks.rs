@@ -170,7 +170,8 @@ fn a_hook_whose_record_gets_errors_is_not_run() {
     in_memory("fence-errors", |cluster| {
         let node = unreachable(cluster);
         let fence = |code| {
-            let is_dry_run = |_: &Method, path: &str| path.contains("dryRun=All");
+            let is_dry_run =
+                |method: &Method, path: &str| is_write(method, path) && path.contains("dryRun=All");
             let proxy = cluster.proxy_for(Treatment::Answer(code, None), is_dry_run);
             let fence = cluster.maint(["fence", &node, "--", "echo", "it ran"]);
             let fence = fence.env("PATH", "/usr/bin:/bin");
@@ -188,5 +189,80 @@ fn a_hook_whose_record_gets_errors_is_not_run() {
         -- exit code 1
         "#);
         assert!(!is_recorded(cluster, &node));
+    });
+}
+
+/// Whether this is a write to the Lease of a lock.
+fn is_lease_write(method: &Method, path: &str) -> bool {
+    *method == Method::PATCH && path.contains("/kube-node-maintenance/leases/")
+}
+
+/// Whether the Node has a fencing record, the taint and the held label.
+fn on_node(cluster: &Cluster, node: &str) -> [bool; 3] {
+    let seen = cluster.get(&format!("/api/v1/nodes/{node}"));
+    let mut taints = seen["spec"]["taints"].as_array().into_iter().flatten();
+    [
+        is_recorded(cluster, node),
+        taints.any(|taint| taint["key"] == "node.kubernetes.io/out-of-service"),
+        seen["metadata"]["labels"]["kubectl-maint.dev/held"].is_string(),
+    ]
+}
+
+/// A policy of the cluster may refuse it, or the role of the user.
+#[test]
+fn a_node_whose_hold_may_not_be_ended_stays_fenced() {
+    on_one("unfence-refused", |cluster| {
+        let node = unreachable(cluster);
+        cluster
+            .maint(["fence", &node, "--powered-off=dark"])
+            .succeeds();
+        comes_back(cluster, &node);
+        let lease = cluster.lease_of(&node);
+        let proxy = cluster.proxy_for(Treatment::Refuse(403, "not you"), is_lease_write);
+        let ran = cluster.directory().join(format!("{node}-ran"));
+        let hook = ["--", "touch", ran.to_str().expect("a path")];
+        for hook in [&[][..], &hook] {
+            let unfence = cluster.maint(["unfence", &node]).args(hook);
+            let unfence = unfence.env("PATH", "/usr/bin:/bin");
+            let run = unfence.kubeconfig(&proxy.kubeconfig).run();
+            assert_eq!((run.code, &*run.stdout), (1, ""), "{run}");
+            assert!(run.stderr.contains("(Forbidden): not you\n"), "{run}");
+            assert_eq!(on_node(cluster, &node), [true; 3], "{run}");
+            assert_eq!(cluster.lease_of(&node), lease, "{run}");
+            assert!(!ran.exists(), "{run}");
+        }
+        cluster.maint(["unfence", &node]).succeeds();
+        assert_eq!(on_node(cluster, &node), [false; 3]);
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+/// The hold that a run placed and may not end keeps its label.
+#[test]
+fn a_hold_of_a_failed_fencing_that_may_not_be_ended_keeps_its_label() {
+    in_memory("fence-end-refused", |cluster| {
+        let node = unreachable(cluster);
+        cluster.released(&node);
+        let placed = AtomicBool::new(false);
+        let proxy = cluster.proxy(move |method, path| {
+            match is_lease_write(method, path) && placed.swap(true, Relaxed) {
+                true => Treatment::Refuse(403, "not you"),
+                false => Treatment::Pass,
+            }
+        });
+        let fence = cluster.maint(["fence", &node, "--", "false"]);
+        let fence = fence.env("PATH", "/usr/bin:/bin");
+        assert_snapshot!(fence.kubeconfig(&proxy.kubeconfig).run(), @"
+        $ kubectl maint fence worker-1 -- false
+        -- stderr
+        node/worker-1 on hold until it is unfenced
+        Warning: could not end the hold on node/worker-1: Error from server (Forbidden): not you; end it with `kubectl maint unfence worker-1`
+        error: node/worker-1 was not fenced: the hook failed with exit code 1
+        hint: check the machine of node/worker-1: the hook may have changed it; it printed nothing
+        -- exit code 1
+        ");
+        assert_eq!(on_node(cluster, &node), [false, false, true]);
+        let holder = holder_of(cluster, &node);
+        assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
     });
 }
