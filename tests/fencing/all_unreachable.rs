@@ -49,6 +49,14 @@ fn fence_all(stage: &Stage, max: usize) -> Maint {
     stage.maint(["fence", "--all-unreachable", &max, "--timeout=0"])
 }
 
+/// The nodes in the output of a run, whether they are fenced, and their error codes.
+fn outcomes(run: &Run) -> Vec<Value> {
+    let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    { list["items"].as_array().expect("a list").iter() }
+        .map(|item| json!([item["node"], item["fenced"], item["error"]["code"]]))
+        .collect()
+}
+
 /// A controller with these pods, which the test itself binds to `nodes`.
 fn workload(stage: &Stage, kind: &str, name: &str, nodes: &[&str], priority: Option<&str>) {
     let labels = json!({"app": name});
@@ -162,10 +170,10 @@ fn the_most_urgent_nodes_are_fenced_first_and_no_more_than_max() {
                 "  2. node/{lone}: {own}/db-0 (priority 0, no other ready pod of StatefulSet/db)"
             ),
             format!(
-                "  3. node/{spare}: {own}/{pod} (priority 0, 1 other ready pod of ReplicaSet/{replica_set}) (not \
-                 fenced: --max)"
+                "  3. node/{spare}: {own}/{pod} (priority 0, 1 other ready pod of ReplicaSet/{replica_set}) (beyond \
+                 --max)"
             ),
-            format!("  4. node/{batch}: no pods to move (not fenced: --max)"),
+            format!("  4. node/{batch}: no pods to move (beyond --max)"),
             format!("node/{prior} fenced by alice@bastion, powered off: dark (dry run)"),
             format!("node/{lone} fenced by alice@bastion, powered off: dark (dry run)"),
         ]
@@ -238,18 +246,12 @@ fn at_a_mass_loss_it_stops_and_says_what_was_fenced() {
             "topology.kubernetes.io/zone=lost",
         ]);
     }
-    let items = |run: &Run| -> Vec<Value> {
-        let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
-        { list["items"].as_array().expect("a list").iter() }
-            .map(|item| json!([item["node"], item["fenced"], item["error"]["code"]]))
-            .collect()
-    };
     let dry_run = fence_all(&stage, 4)
         .args(["--powered-off=dark", "--dry-run", "-o", "json"])
         .run();
     assert_eq!(dry_run.code, 6, "{dry_run}");
     assert_eq!(
-        items(&dry_run),
+        outcomes(&dry_run),
         [
             json!([a, true, null]),
             json!([b, null, "Unsafe"]),
@@ -267,7 +269,7 @@ fn at_a_mass_loss_it_stops_and_says_what_was_fenced() {
     );
     assert!(run.stderr.contains(&stopped), "{run}");
     assert_eq!(
-        items(&run),
+        outcomes(&run),
         [
             json!([a, true, null]),
             json!([b, null, "Unsafe"]),
@@ -320,10 +322,14 @@ fn it_stops_at_the_first_hook_that_fails_and_at_ctrl_c() {
     }
 }
 
-/// Two runs of the same user, or of two users: each node gets one hook, and both runs succeed.
+/// Two runs of the same user, or of two users: each node gets one hook. If the other run is the caller's own, it may have been
+/// interrupted, so the node of its hook is reported.
 #[test]
 fn two_runs_at_once_share_the_nodes() {
-    for (prefix, second) in [("both-own", "alice@bastion"), ("both-two", "bob@laptop")] {
+    for (prefix, second, code) in [
+        ("both-own", "alice@bastion", 3),
+        ("both-two", "bob@laptop", 0),
+    ] {
         let (mut stage, _alone) = empty(prefix);
         let [a, b, c] = &unreachable(&mut stage, ["a", "b", "c"]);
         let [ran, end] = ["ran", "end"].map(|name| stage.directory().join(name));
@@ -334,8 +340,15 @@ fn two_runs_at_once_share_the_nodes() {
         );
         let fence = || fence_all(&stage, 3).args(["--yes", "--", "sh", "-c", &hook]);
         let first = fence().until_it_says("begun");
-        let run = fence().holder(second).succeeds();
-        assert!(run.stderr.contains("skipped: "), "{run}");
+        let run = fence().holder(second).run();
+        assert_eq!(run.code, code, "{run}");
+        let reported = match code {
+            0 => format!("skipped: node/{a} is on hold by alice@bastion"),
+            _ => format!(
+                "error: a hook may still be running for node/{a}: sh, started by alice@bastion"
+            ),
+        };
+        assert!(run.stderr.contains(&reported), "{run}");
         assert!(stage.is_tainted(b) && stage.is_tainted(c), "{run}");
         std::fs::write(end, "").expect("a file");
         let run = first.ends();
@@ -344,6 +357,63 @@ fn two_runs_at_once_share_the_nodes() {
         let ran = std::fs::read_to_string(ran).expect("they ran");
         assert_eq!(ran, format!("{a}\n{b}\n{c}\n"));
     }
+}
+
+/// After a crash in a hook, the node of that hook is reported, because nobody else fences it. The others are fenced.
+#[test]
+fn after_a_crash_the_next_run_says_how_to_resume() {
+    let (mut stage, _alone) = empty("all-crash");
+    let [a, b, c] = &unreachable(&mut stage, ["a", "b", "c"]);
+    let fence = |max| fence_all(&stage, max).args(["--yes", "-o", "json"]);
+    let kills = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 600";
+    let killed = fence(2).args(["--", "sh", "-c", kills]);
+    killed.start().ends_killed();
+    let resume = stage.resume(a);
+    let dry_run = fence(2).args(["--dry-run=server", "--", "true"]).run();
+    assert_eq!(dry_run.code, 3, "{dry_run}");
+
+    let run = fence(2).args(["--", "true"]).run();
+    assert_eq!(run.code, 3, "{run}");
+    let error = format!(
+        "error: a hook may still be running for node/{a}: sh, started by alice@bastion at "
+    );
+    assert!(run.stderr.contains(&error), "{run}");
+    let hint = format!(
+        "hint: wait for it to end; if that run was interrupted, run the command again with {resume} before `--`\n"
+    );
+    assert!(run.stderr.ends_with(&hint), "{run}");
+    assert_eq!(
+        outcomes(&run),
+        [json!([a, null, "HookRunning"]), json!([b, true, null])]
+    );
+    assert!(!stage.is_tainted(a) && stage.is_tainted(b) && !stage.is_tainted(c));
+
+    // If the command stops later, it names this node too.
+    let run = fence(2).args(["--", "false"]).run();
+    assert_eq!(run.code, 1, "{run}");
+    let stopped =
+        format!("Warning: stopped at node/{c}; fenced before: none; not fenced: node/{a}\n");
+    assert!(run.stderr.contains(&stopped), "{run}");
+
+    fence(2).args([&resume, "--", "true"]).succeeds();
+    assert!(stage.is_tainted(a) && stage.is_tainted(c));
+}
+
+#[test]
+fn skipped_nodes_do_not_count_for_max() {
+    let (mut stage, _alone) = empty("uncounted");
+    let [a, b, c, d] = &unreachable(&mut stage, ["a", "b", "c", "d"]);
+    let hook = PatientHook::new(&stage);
+    let running = hook.begins(fence_all(&stage, 2).args(["--yes", "-o", "json"]));
+    stage.beats(b);
+    hook.may_end();
+    let run = running.ends();
+    assert_eq!(run.code, 0, "{run}");
+    let skipped = format!("skipped: cannot fence node/{b}: its kubelet is alive ");
+    assert!(run.stderr.contains(&skipped), "{run}");
+    let fenced = [a, c].map(|node| json!([node, true, null]));
+    assert_eq!(outcomes(&run), fenced);
+    stage.is_untouched(d);
 }
 
 #[test]

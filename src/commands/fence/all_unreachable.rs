@@ -14,7 +14,8 @@ use crate::run::fencing::{Ended, FencingSession, Observed, Timeout};
 use crate::words::fencing::{NOT_REACHED, most_urgent, order, skipped, skipped_because, stopped};
 
 /// Fences the unreachable nodes until one cannot be fenced, and then waits until nothing is left of any. If one fails,
-/// nothing is waited for: the operator decides first. A node that is back, or that somebody else fences, is skipped.
+/// nothing is waited for: the operator decides first. A node that is back, or that somebody else fences, is skipped, and
+/// does not count for --max. A node for which an earlier run of the caller may still run its hook fails at the end.
 /// A dry run goes on after a failure, because it shows what would happen to each node.
 pub(super) async fn fence_all(
     args: &FenceArgs,
@@ -24,13 +25,16 @@ pub(super) async fn fence_all(
     let reading = session.interrupt.or(unreachable(session));
     let nodes = reading.await?;
     session.announce(&order(&nodes, max));
-    let targets: Vec<_> = { nodes.iter().take(max) }
+    let targets: Vec<_> = { nodes.iter() }
         .map(|node| session.target(node.name.clone()))
         .collect();
     let mut runs: Vec<FenceRun<'_>> = Vec::new();
     let mut results: Vec<Result<Option<Observed>, Failure>> = Vec::new();
     let mut failure = None;
     for (index, (target, node)) in targets.iter().zip(&nodes).enumerate() {
+        if runs.len() == max {
+            break;
+        }
         let mut run = match FenceRun::new(args, target) {
             Ok(run) => run,
             Err(error) => {
@@ -43,6 +47,7 @@ pub(super) async fn fence_all(
             Ok(observed) => Ok(observed),
             Err(error) => {
                 let can_skip = run.can_skip(&error);
+                let can_leave = run.can_leave(&error);
                 let error = run.release_own_hold(error).await;
                 if can_skip {
                     let terminal = session.session.terminal;
@@ -50,7 +55,7 @@ pub(super) async fn fence_all(
                     continue;
                 }
                 let is_interrupted = error.kind(Some(Verb::Fence)) == Kind::Interrupted;
-                if is_interrupted || !target.is_dry_run() {
+                if is_interrupted || !(can_leave || target.is_dry_run()) {
                     failure = Some((index, error, Some(run.take_outcome())));
                     break;
                 }
@@ -75,12 +80,17 @@ pub(super) async fn fence_all(
         }
         Some((index, failure, outcome)) => {
             let at = &targets[index];
-            let fenced = { runs.iter().zip(&results) }.filter(|(_, result)| result.is_ok());
-            let fenced: Vec<&str> = fenced.map(|(run, _)| &*run.target.node).collect();
-            let rest = targets.iter().skip(index + 1);
+            let names = |is_fenced: bool| {
+                { runs.iter().zip(&results) }
+                    .filter(move |(_, result)| result.is_ok() == is_fenced)
+                    .map(|(run, _)| &*run.target.node)
+            };
+            let fenced: Vec<&str> = names(true).collect();
+            let rest = { targets.iter().skip(index + 1) }.take(max - runs.len() - 1);
             let not_reached: Vec<&str> = rest.map(|target| &*target.node).collect();
-            if targets.len() > 1 {
-                let stopped = stopped(&at.node, &fenced, &not_reached);
+            let not_fenced: Vec<&str> = names(false).chain(not_reached.iter().copied()).collect();
+            if max > 1 && targets.len() > 1 {
+                let stopped = stopped(&at.node, &fenced, &not_fenced);
                 session.session.terminal.warn(stopped);
             }
             for (run, result) in runs.iter_mut().zip(results) {

@@ -73,8 +73,8 @@ pub(crate) struct FenceArgs {
     ///
     /// The nodes with the pods of the highest priority come first, then those whose pods have the fewest ready
     /// replicas elsewhere. --dry-run lists all nodes in this order. You confirm each node by its name (in scripts: --yes).
-    /// Nodes that somebody else has locked or is fencing are skipped, and so are nodes that come back. The command
-    /// stops at the first node that it cannot fence.
+    /// Nodes that somebody else has locked or is fencing are skipped, and so are nodes that come back. They do not
+    /// count for --max. The command stops at the first node that it cannot fence.
     #[arg(long, requires = "max", conflicts_with_all = ["node", "suspect"])]
     pub(crate) all_unreachable: bool,
 

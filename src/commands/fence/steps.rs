@@ -367,13 +367,12 @@ impl FenceRun<'_> {
     /// Whether there is nothing more to do for the node, and nothing was done to it: it is back or gone, or somebody
     /// else has it.
     pub(super) fn can_skip(&self, failure: &Failure) -> bool {
-        let is_begun = self.taken.is_some()
-            || matches!(&self.proof, Some(proof) if proof.how.is_hook())
-            || self.recording.is_open();
         let can_skip = match failure {
-            Failure::NodeGone { .. }
-            | Failure::Hook(HookError::Running { .. })
-            | Failure::Lock(Error::NodeNotFound(_)) => true,
+            Failure::NodeGone { .. } | Failure::Lock(Error::NodeNotFound(_)) => true,
+            // The caller's own run may have been interrupted, and then nobody continues it.
+            Failure::Hook(HookError::Running { other, .. }) => {
+                other.who != self.target.locks().identity() && !other.is_unreadable()
+            }
             Failure::Lock(Error::Refused(refused)) => {
                 matches!(refused.refusal, Held::Held | Held::AdminHold)
             }
@@ -382,7 +381,20 @@ impl FenceRun<'_> {
             }
             _ => false,
         };
-        can_skip && !is_begun
+        can_skip && !self.is_begun()
+    }
+
+    /// Whether the other nodes can be fenced although this one is not: only the caller knows whether the hook of their
+    /// earlier run has ended.
+    pub(super) fn can_leave(&self, failure: &Failure) -> bool {
+        matches!(failure, Failure::Hook(HookError::Running { .. })) && !self.is_begun()
+    }
+
+    /// Whether something was done to the node.
+    fn is_begun(&self) -> bool {
+        self.taken.is_some()
+            || matches!(&self.proof, Some(proof) if proof.how.is_hook())
+            || self.recording.is_open()
     }
 
     /// Undoes what this run did if no record was written, and reports what stays. Returns the failure to

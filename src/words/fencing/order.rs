@@ -12,7 +12,7 @@ use crate::words::node_state;
 /// Why a node was not fenced after another one failed.
 pub(crate) const NOT_REACHED: &str = "not fenced: the command stopped at another node";
 
-/// The unreachable `nodes`, of which at most `max` are fenced.
+/// The unreachable `nodes`, of which at most `max` are fenced. A later one is fenced if one of the first `max` is skipped.
 pub(crate) fn order(nodes: &[UnreachableNode], max: usize) -> Vec<String> {
     if nodes.is_empty() {
         return vec!["no unreachable nodes to fence".to_owned()];
@@ -22,11 +22,7 @@ pub(crate) fn order(nodes: &[UnreachableNode], max: usize) -> Vec<String> {
         count(nodes.len(), "unreachable node")
     );
     let lines = nodes.iter().enumerate().map(|(index, node)| {
-        let skipped = if index < max {
-            ""
-        } else {
-            " (not fenced: --max)"
-        };
+        let skipped = if index < max { "" } else { " (beyond --max)" };
         format!(
             "  {}. node/{}: {}{skipped}",
             index + 1,
