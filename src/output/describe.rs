@@ -163,9 +163,11 @@ fn commands(view: &View<'_>, reader: &Reader<'_>, now: Now) -> Section {
         lease,
         row,
         health,
+        annotations,
         ..
     } = *view;
-    for (what, command) in next_steps::all(node, lease, row.row(), health, reader, now) {
+    let hook = annotations.and_then(|annotations| annotations.announced(now));
+    for (what, command) in next_steps::all(node, lease, row.row(), health, hook, reader, now) {
         section.add(what, command);
     }
     section

@@ -117,7 +117,9 @@ impl LockCommand<'_> {
             && let Some(hook) = evidence.attempt().filter(|hook| hook.may_run(now))
         {
             let node = lease.node();
-            terminal.warn(taken_while_running(node, &hook, now.latest, program));
+            let is_fenced = evidence.state.out_of_service.is_asserted();
+            let warning = taken_while_running(node, is_fenced, &hook, now.latest, program);
+            terminal.warn(warning);
         }
     }
 

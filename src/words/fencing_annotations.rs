@@ -39,8 +39,13 @@ impl FencingAnnotations {
         self.hook(now).map(|hook| hook.until + Span::TICK)
     }
 
-    /// The hook that may be running.
+    /// The hook that may be running, unless its annotation can't be read.
     pub(crate) fn hook(&self, now: Now) -> Option<&Attempt> {
+        self.announced(now).filter(|hook| !hook.is_unreadable())
+    }
+
+    /// The hook that may be running, by any annotation.
+    pub(crate) fn announced(&self, now: Now) -> Option<&Attempt> {
         self.hook.as_deref().filter(|hook| hook.may_run(now))
     }
 }

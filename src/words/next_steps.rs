@@ -2,9 +2,10 @@
 
 use maintenance_lease::protocol::{Instant, Now, Span, State, check_finished};
 use maintenance_lease::{Maintenance, NAMESPACE, NodeLease, NodeRow};
-use pod_safety::fencing::is_of_fencing;
+use pod_safety::fencing::{Attempt, is_of_fencing};
 use pod_safety::node_health::Health;
 
+use super::fencing::resuming;
 use super::hint_command::{MANY, NO_REASON, Program};
 use super::holder::HoldingCommand;
 use super::refusal::running_command;
@@ -15,18 +16,23 @@ use crate::error::Verb;
 /// Precedes a command that ends somebody else's lock.
 const IF_NOBODY: &str = "If nobody works there";
 
+/// Precede a command that continues another run.
+const FENCE_ENDED: &str = "If `fence` no longer runs, finish it";
+const UNFENCE_ENDED: &str = "If `unfence` no longer runs, finish it";
+
 /// Who reads it, and how they run this program.
 pub(crate) struct Reader<'a> {
     pub(crate) locks: &'a Maintenance,
     pub(crate) program: &'a Program,
 }
 
-/// What can be done about `node`, and the command for it.
+/// What can be done about `node`, and the command for it. `hook`: one that may be running for it.
 pub(crate) fn all(
     node: &str,
     lease: Option<&NodeLease>,
     row: Option<&NodeRow>,
     health: Option<&Health>,
+    hook: Option<&Attempt>,
     reader: &Reader<'_>,
     now: Now,
 ) -> Vec<(&'static str, String)> {
@@ -46,8 +52,10 @@ pub(crate) fn all(
         row.is_none_or(|row| check_finished(state, row.is_ready(), row.is_cordoned()).is_ok());
     let acquire = format!("acquire {node} -m {NO_REASON}");
     let wait = format!("acquire {node} --wait -m {NO_REASON}");
-    let unfence = format!("unfence {node}");
-    let fence = format!("fence {node} -- HOOK");
+    // Without this, both are refused while the hook may be running.
+    let resume = hook.map(resuming).unwrap_or_default();
+    let unfence = format!("unfence {node}{resume}");
+    let fence = format!("fence {node}{resume} -- HOOK");
     let renew = format!("renew {node}");
     let release = format!("release {node}");
     let unhold = format!("unhold {node}");
@@ -61,12 +69,13 @@ pub(crate) fn all(
                 program.kubectl(command),
             )];
         }
+        _ if is_fenced && hook.is_some() => vec![(UNFENCE_ENDED, unfence)],
         _ if matches!(health, Some(Health::Restarted { .. })) => {
             vec![("It has restarted: return it to service", unfence)]
         }
         _ if is_fenced => vec![("After its restart", unfence)],
         _ if is_unfinished => vec![
-            ("If `fence` no longer runs, finish it", fence.clone()),
+            (FENCE_ENDED, fence.clone()),
             ("If `fence` no longer runs, undo it", unfence),
         ],
         (State::Free, _) => vec![("Lock it", acquire)],
@@ -102,7 +111,11 @@ pub(crate) fn all(
         && !is_unfinished
         && !is_others
     {
-        commands.push(("Power it off and move its pods", fence));
+        let what = match hook {
+            Some(_) => FENCE_ENDED,
+            None => "Power it off and move its pods",
+        };
+        commands.push((what, fence));
     }
     let running = holder.and_then(|holder| running_command(holder, locks.identity()));
     let is_own_with = matches!(running, Some((HoldingCommand::With, _))) && !is_inside;

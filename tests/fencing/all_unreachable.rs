@@ -6,7 +6,9 @@ use control_plane::{NodeSpec, Readiness};
 use rexpect::session::spawn_command;
 use serde_json::{Value, json};
 
-use crate::support::{HEARTBEAT_AGE, Maint, PatientHook, Plane, Run, Stage, eventually};
+use crate::support::{
+    HEARTBEAT_AGE, Maint, PatientHook, Plane, Run, Stage, eventually, hook_that_kills,
+};
 
 /// How long a test waits for a prompt or for the end of a run, in milliseconds.
 const LIMIT: u64 = 60_000;
@@ -365,8 +367,7 @@ fn after_a_crash_the_next_run_says_how_to_resume() {
     let (mut stage, _alone) = empty("all-crash");
     let [a, b, c] = &unreachable(&mut stage, ["a", "b", "c"]);
     let fence = |max| fence_all(&stage, max).args(["--yes", "-o", "json"]);
-    let kills = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 600";
-    let killed = fence(2).args(["--", "sh", "-c", kills]);
+    let killed = fence(2).args(hook_that_kills());
     killed.start().ends_killed();
     let resume = stage.resume(a);
     let dry_run = fence(2).args(["--dry-run=server", "--", "true"]).run();

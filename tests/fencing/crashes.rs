@@ -4,15 +4,7 @@ use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::Stage;
-
-/// Kills the command, which is the parent of the hook's supervisor.
-const KILLS: &str = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)";
-
-/// A hook that kills the command that runs it.
-fn hook_that_kills() -> [String; 4] {
-    ["--", "sh", "-c", &format!("{KILLS}; sleep 600")].map(ToOwned::to_owned)
-}
+use crate::support::{KILLS, Stage, hook_that_kills};
 
 /// After a crash, the hook of the killed run may still be running. The next run is refused until the hook's time limit
 /// has passed, unless `--resume` says that the hook has ended.
@@ -79,13 +71,14 @@ fn after_a_crash_in_the_hook_somebody_else_ends_the_hold_after_a_confirmation() 
         unfence.holder("bob@laptop").run()
     };
     assert_eq!(unfence(&["--yes"]).code, 3);
-    let next = format!("If `fence` no longer runs, undo it:    kubectl maint unfence {node}\n");
+    let resume = stage.resume(&node);
+    let undo = "If `fence` no longer runs, undo it:    kubectl maint unfence";
+    let next = format!("{undo} {node} {resume}\n");
     for holder in ["alice@bastion", "bob@laptop"] {
         let run = stage.maint(["describe", &node]).holder(holder).succeeds();
         assert!(run.stdout.contains(&next), "{run}");
         assert!(!run.stdout.contains(" unhold "), "{run}");
     }
-    let resume = stage.resume(&node);
     assert_snapshot!(unfence(&[&resume]), @r#"
     $ kubectl maint unfence worker-1 --resume=[id]
     -- stderr

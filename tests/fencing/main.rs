@@ -19,6 +19,7 @@ mod dry_run;
 mod end_to_end;
 mod force_delete;
 mod held_by_fencing;
+mod hints;
 mod holds;
 mod hooks;
 mod interrupts;

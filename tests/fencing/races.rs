@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{PatientHook, Stage, eventually};
+use crate::support::{PatientHook, Stage, eventually, hook_that_kills};
 
 /// Only the heartbeat shows it: the Node itself has not changed.
 #[test]
@@ -128,8 +128,7 @@ fn of_two_runs_of_one_fencer_one_runs_its_hook() {
 #[test]
 fn of_those_that_resume_an_interrupted_run_one_runs_its_hook() {
     let (stage, node) = Stage::with_unreachable_node("resumers");
-    let kills = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 600";
-    let killed = stage.maint(["fence", &node, "--", "sh", "-c", kills]);
+    let killed = stage.maint(["fence", &node]).args(hook_that_kills());
     killed.start().ends_killed();
     let resume = stage.resume(&node);
     let ran = stage.directory().join("ran");

@@ -299,7 +299,7 @@ impl Found {
         let state = NodeState::of(node, heartbeat);
         Self {
             row: row(name, node, &state),
-            hook: Attempt::on(node).filter(|hook| !hook.is_unreadable()),
+            hook: Attempt::on(node),
             findings: findings(node),
             keys: NodeKeys::set_by_locks(node),
             state,

@@ -9,9 +9,9 @@ use pod_safety::fencing::attempt::ANNOTATION;
 use pod_safety::fencing::patch::Left;
 use supervisor::Exit;
 
-use super::retry::{RETRY, accepting, resume};
+use super::retry::{RETRY, accepting, resume, resuming};
 use crate::error::{Failure, FencingWrite, HookEnd, HookError};
-use crate::text::{escape, for_shell};
+use crate::text::escape;
 use crate::words::failure::unanswered;
 use crate::words::hint_command::Program;
 use crate::words::node_keys::check_webhooks;
@@ -90,20 +90,19 @@ fn running(node: &str, other: &Attempt, now: Instant) -> String {
     )
 }
 
-/// The same for the operator who takes over the hold of its fencing.
+/// The same for the operator who takes over the hold of its fencing. `is_fenced`: it is a hook of `unfence`.
 pub(crate) fn taken_while_running(
     node: &str,
+    is_fenced: bool,
     other: &Attempt,
     now: Instant,
     program: &Program,
 ) -> String {
+    let verb = if is_fenced { "unfence" } else { "fence" };
     format!(
         "{}; once it has ended, continue with `{}`",
         running(node, other, now),
-        program.run(format_args!(
-            "fence {node} --resume={} -- HOOK",
-            for_shell(&other.id)
-        ))
+        program.run(format_args!("{verb} {node}{} -- HOOK", resuming(other)))
     )
 }
 

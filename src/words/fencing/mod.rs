@@ -36,3 +36,4 @@ pub(crate) use self::remains::{
 pub(crate) use self::replacements::{
     awaiting_replacements, back, gone_before, not_back, still_not_back,
 };
+pub(crate) use self::retry::resuming;

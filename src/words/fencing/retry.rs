@@ -1,5 +1,7 @@
 //! How to continue a fencing: with the same command, since a hint repeats neither its hook nor its proof.
 
+use pod_safety::fencing::Attempt;
+
 use crate::text::for_shell;
 use crate::words::hint_command::{NO_REASON, Program};
 
@@ -9,7 +11,16 @@ pub(super) const RETRY: &str = "run the command again";
 /// How to continue, if the hook of an earlier run may still be recorded under this id.
 pub(crate) fn resume(program: &Program, id: &str) -> String {
     let before = program.place_of_flags();
-    format!("{RETRY} with --resume={}{before}", for_shell(id))
+    format!("{RETRY} with {}{before}", flag(id))
+}
+
+/// The option for a command that continues although `hook` may be running, after a space.
+pub(crate) fn resuming(hook: &Attempt) -> String {
+    format!(" {}", flag(&hook.id))
+}
+
+fn flag(id: &str) -> String {
+    format!("--resume={}", for_shell(id))
 }
 
 /// What to add to the command, to accept the risk `id`. That requires a reason.

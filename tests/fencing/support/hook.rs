@@ -1,9 +1,17 @@
-//! A hook that runs until the test lets it end.
+//! Hooks: one that runs until the test lets it end, and one that kills the command that runs it.
 
 use std::path::PathBuf;
 
 use super::Stage;
 use super::run::{Maint, Running};
+
+/// Kills the command, which is the parent of the hook's supervisor.
+pub(crate) const KILLS: &str = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)";
+
+/// A hook that kills the command that runs it.
+pub(crate) fn hook_that_kills() -> [String; 4] {
+    ["--", "sh", "-c", &format!("{KILLS}; sleep 600")].map(ToOwned::to_owned)
+}
 
 /// A hook that prints that it has begun, and succeeds once the test lets it end.
 pub(crate) struct PatientHook {

@@ -23,7 +23,7 @@ mod tls;
 /// Part of the path of every write of the held label.
 pub(crate) const LABELLING: &str = "fieldManager=kubectl-maint-node-keys";
 
-pub(crate) use hook::PatientHook;
+pub(crate) use hook::{KILLS, PatientHook, hook_that_kills};
 pub(crate) use proxy::{Kept, Proxy, Treatment};
 pub(crate) use run::{Maint, Run, Running};
 pub(crate) use stage::{HEARTBEAT_AGE, Plane, Stage, VOLUME_ATTACHMENTS, eventually};

@@ -1,0 +1,103 @@
+//! The commands that other commands name while a node is fenced work when they are pasted.
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::support::{Run, Stage, hook_that_kills};
+
+/// The command in this line of `describe`, without its hook.
+fn next(stage: &Stage, node: &str, what: &str) -> Vec<String> {
+    let run = stage.maint(["describe", node]).succeeds();
+    let mut lines = run.stdout.lines();
+    let line = lines.find_map(|line| line.trim_start().strip_prefix(what));
+    let line = line.unwrap_or_else(|| panic!("nothing for {what}: {run}"));
+    let (_, command) = line.split_once("kubectl maint ").expect("a command");
+    let command = command.strip_suffix(" -- HOOK").unwrap_or(command);
+    command.split(' ').map(ToOwned::to_owned).collect()
+}
+
+/// The command that the warning of a takeover names, without its hook.
+fn after_takeover(run: &Run) -> Vec<&str> {
+    let (_, line) = run
+        .stderr
+        .split_once("continue with `kubectl maint ")
+        .expect("a line");
+    let (line, _) = line.split_once(" -- HOOK`").expect("its end");
+    line.split(' ').collect()
+}
+
+#[test]
+fn describe_continues_or_undoes_a_fencing_that_was_killed_in_its_hook() {
+    let (stage, node) = Stage::with_unreachable_node("next-fence");
+    for (what, hook, holder) in [
+        ("undo it:", &["--yes"][..], None),
+        ("finish it:", &["--", "true"], Some("kubeadm:alice@bastion")),
+    ] {
+        let fence = stage.maint(["fence", &node]).args(hook_that_kills());
+        fence.start().ends_killed();
+        let next = next(&stage, &node, &format!("If `fence` no longer runs, {what}"));
+        stage.maint(next).args(hook).succeeds();
+        assert_eq!(stage.holder(&node).as_deref(), holder);
+        assert_eq!(stage.hook(&node), None);
+    }
+    assert!(stage.is_tainted(&node));
+}
+
+/// Under a lock that was there before, the Lease does not show that the node is being fenced.
+#[test]
+fn describe_continues_a_fencing_under_an_earlier_lock() {
+    let (stage, node) = Stage::with_unreachable_node("next-locked");
+    stage.maint(["hold", &node, "-m", "dark"]).succeeds();
+    let fence = stage.maint(["fence", &node]).args(hook_that_kills());
+    fence.start().ends_killed();
+    let next = next(&stage, &node, "If `fence` no longer runs, finish it:");
+    stage.maint(next).args(["--", "true"]).succeeds();
+    assert!(stage.is_tainted(&node));
+}
+
+#[test]
+fn describe_continues_an_unfencing_that_was_killed_in_its_hook() {
+    let (stage, node) = Stage::with_unreachable_node("next-unfence");
+    stage.fence(&node);
+    let unfence = stage.maint(["unfence", &node]).args(hook_that_kills());
+    unfence.start().ends_killed();
+    for boot_id in ["boot-1", "boot-2"] {
+        stage.comes_back(&node, boot_id);
+        let next = next(&stage, &node, "If `unfence` no longer runs, finish it:");
+        let run = stage.maint(next).run();
+        let code = if boot_id == "boot-1" { 6 } else { 0 };
+        assert_eq!(run.code, code, "{run}");
+    }
+    stage.is_untouched(&node);
+}
+
+#[test]
+fn an_annotation_that_cannot_be_read_is_a_hook_too() {
+    let (stage, node) = Stage::with_unreachable_node("next-unread");
+    let annotation = json!({"version": 2});
+    stage.annotate(&node, "kubectl-maint.dev/hook", &annotation);
+    let next = next(&stage, &node, "If `fence` no longer runs, finish it:");
+    assert_eq!(next, ["fence", &node, "--resume=unreadable"]);
+    stage.maint(next).args(["--", "true"]).succeeds();
+    assert!(stage.is_tainted(&node));
+}
+
+#[test]
+fn taking_over_from_a_running_unfence_names_unfence() {
+    let (stage, node) = Stage::with_unreachable_node("next-taken");
+    stage.fence(&node);
+    let unfence = stage.maint(["unfence", &node]);
+    let running = unfence.args(["--", "sh", "-c", "echo begun; sleep 600"]);
+    let running = running.until_it_says("begun");
+    let bob = |words: &[&str]| stage.maint(words).holder("bob@laptop");
+    let taken = bob(&["hold", &node, "-m", "mine", "--take-over", "--yes"]).succeeds();
+    running.is_sent(Signal::KILL);
+    running.ends_killed();
+    stage.comes_back(&node, "boot-2");
+    let next = [&after_takeover(&taken)[..], &["--yes", "--", "true"]].concat();
+    assert_eq!(next[0], "unfence", "{taken}");
+    bob(&next).succeeds();
+    assert!(!stage.is_tainted(&node));
+    bob(&["unhold", &node]).succeeds();
+    stage.is_untouched(&node);
+}
