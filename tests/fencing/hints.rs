@@ -101,3 +101,67 @@ fn taking_over_from_a_running_unfence_names_unfence() {
     bob(&["unhold", &node]).succeeds();
     stage.is_untouched(&node);
 }
+
+/// Somebody removed record and taint by hand. The Lease still says that the node is fenced, so its lock can't be ended.
+#[test]
+fn a_lease_that_still_says_fenced_is_corrected_by_the_hint() {
+    for (prefix, lock, end) in [
+        ("stale-lock", &["acquire"][..], "release"),
+        ("stale-hold", &["hold", "--cordon", "-m", "disk"], "unhold"),
+        (
+            "stale-protected",
+            &["acquire", "--protect", "--cordon"],
+            "release",
+        ),
+        ("stale-fencing", &[], "unhold"),
+    ] {
+        let (stage, node) = Stage::with_unreachable_node(prefix);
+        if !lock.is_empty() {
+            stage.maint(lock).arg(&node).succeeds();
+        }
+        stage.fence(&node);
+        stage.patch_node(
+            &node,
+            &json!({
+                "metadata": {"annotations": {"kubectl-maint.dev/fenced": null}},
+                "spec": {"taints": null},
+            }),
+        );
+        let is_cordoned = || stage.node(&node)["spec"]["unschedulable"] == true;
+        let was_cordoned = is_cordoned();
+        assert_eq!(was_cordoned, lock.contains(&"--cordon"));
+        let refused = stage.maint([end, &node]).run();
+        assert_eq!(refused.code, 6, "{refused}");
+        let hint = refused.next_command();
+        assert_eq!(hint, ["unfence", &node], "{refused}");
+        let is_of_fencing = lock.is_empty();
+        let run = stage
+            .maint(hint)
+            .args(is_of_fencing.then_some("--yes"))
+            .run();
+        assert_eq!(
+            (run.code, &*run.stdout),
+            (0, &*format!("node/{node} is not fenced\n")),
+            "{run}"
+        );
+        if !is_of_fencing {
+            // Only the mark is gone: the lock is not that of the fencing.
+            assert!(stage.holder(&node).is_some(), "{run}");
+            assert_eq!(is_cordoned(), was_cordoned, "{run}");
+            assert!(
+                !stage
+                    .maint([end, &node])
+                    .succeeds()
+                    .stderr
+                    .contains("fenced")
+            );
+        }
+        stage.is_untouched(&node);
+        assert!(!is_cordoned());
+        let lease = stage.lease(&node).expect("a Lease");
+        assert_eq!(
+            lease["metadata"]["annotations"]["kubectl-maint.dev/fenced"],
+            json!(null)
+        );
+    }
+}
