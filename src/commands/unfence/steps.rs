@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{Error, NodeLease};
 use pod_safety::fencing::unfencing::{self, Refusal};
 use pod_safety::fencing::{Record, Written, patch};
-use serde_json::Value;
 
 use super::args::UnfenceRisk;
 use crate::args::fencing::FencingArgs;
@@ -272,7 +272,7 @@ impl UnfenceRun<'_> {
                     let node = target.common.reader.evidence(&target.node);
                     let again = target.common.interrupt.or(async { Ok(node.await?) }).await;
                     // If the Node can't be read, the answer to the write counts.
-                    let again = again.ok().flatten().map(|evidence| evidence.raw);
+                    let again = again.ok().flatten().map(|evidence| evidence.node);
                     self.must_be_unfenced(again.as_ref())?;
                 }
                 return Ok(observed);
@@ -299,7 +299,7 @@ impl UnfenceRun<'_> {
     }
 
     /// Something may keep the taint or the record on the Node, or put it back.
-    fn must_be_unfenced(&self, node: Option<&Value>) -> Result<(), Failure> {
+    fn must_be_unfenced(&self, node: Option<&Node>) -> Result<(), Failure> {
         let Some(mut left) = node.and_then(patch::Left::on) else {
             return Ok(());
         };

@@ -1,13 +1,11 @@
 //! Watches a fenced node until Kubernetes has removed everything from it.
 
 use k8s_openapi::api::core::v1::Node;
-use kube::ResourceExt as _;
 use maintenance_lease::env::{Env as _, Machine};
 use pod_safety::fencing::Remains;
-use pod_safety::fencing::record::ANNOTATION;
+use pod_safety::fencing::patch::Left;
 use pod_safety::fencing::steps::Refusal;
 use pod_safety::node_health::is_fresh;
-use pod_safety::taint::OutOfService;
 
 use super::target::{FencingTarget, Observed};
 use super::timeout::Timeout;
@@ -97,12 +95,11 @@ impl FencingTarget<'_> {
         let Some(node) = node.filter(is_same) else {
             return Err(Failure::NodeGone { node: name });
         };
-        let taints = node
-            .spec
-            .iter()
-            .flat_map(|spec| spec.taints.iter().flatten());
-        let is_tainted = OutOfService::of(taints).is_asserted();
-        match is_tainted && node.annotations().contains_key(ANNOTATION) {
+        let fenced = Left {
+            has_taint: true,
+            has_record: true,
+        };
+        match Left::on(node) == Some(fenced) {
             true => Ok(()),
             false => Err(Failure::NoLongerFenced { node: name }),
         }

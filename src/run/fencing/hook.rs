@@ -3,6 +3,7 @@
 
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::{BootInstant, Now};
+use pod_safety::cluster::Evidence;
 use pod_safety::fencing::{Attempt, Written, patch};
 
 use super::run_hook::{GRACE, run};
@@ -159,12 +160,7 @@ impl<'a> Hook<'a> {
             return;
         }
         let target = self.target;
-        if let Err(failure) = target
-            .common
-            .interrupt
-            .with_grace(self.clear(&self.id))
-            .await
-        {
+        if let Err(failure) = target.common.interrupt.with_grace(self.clear_own()).await {
             let terminal = target.terminal();
             terminal.warn(hook_stays(
                 &target.node,
@@ -183,34 +179,39 @@ impl<'a> Hook<'a> {
         self.check_alone(observed)?;
         match observed.evidence.attempt() {
             Some(other) => {
-                self.target
-                    .common
-                    .interrupt
-                    .with_grace(self.clear(&other.id))
-                    .await
+                let clearing = self.clear(&other.id);
+                let cleared = self.target.common.interrupt.with_grace(clearing).await;
+                cleared.map(drop)
             }
             None => Ok(()),
         }
     }
 
-    /// Removes the record with this id, even after an interruption, because nobody else would.
-    async fn clear(&self, id: &str) -> Result<(), Failure> {
+    /// Removes the record of this hook, even after an interruption, because nobody else would.
+    async fn clear_own(&self) -> Result<(), Failure> {
+        match self.clear(&self.id).await? {
+            // Its write got no answer, and may still take effect.
+            Some(node) if self.open_on.as_deref() == Some(node.version()) => Err(self
+                .target
+                .unknown(FencingWrite::Hook, Failure::Interrupted)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the record with this id. Returns the Node if it exists and has no such record.
+    async fn clear(&self, id: &str) -> Result<Option<Evidence>, Failure> {
         let target = self.target;
         let mut tries = Attempts::default();
         loop {
             let Some(evidence) = target.common.reader.evidence(&target.node).await? else {
-                return Ok(());
+                return Ok(None);
             };
             if evidence.attempt().is_none_or(|it| it.id != id) {
-                let may_come = id == self.id && self.open_on.as_deref() == Some(evidence.version());
-                return match may_come {
-                    true => Err(target.unknown(FencingWrite::Hook, Failure::Interrupted)),
-                    false => Ok(()),
-                };
+                return Ok(Some(evidence));
             }
             let patch = patch::withdrawn(&evidence.raw);
             match target.patch(&patch, &mut tries).await? {
-                Written::Yes => return Ok(()),
+                Written::Yes => return Ok(None),
                 written => tries.observe_again(&target.node, written).await?,
             }
         }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 
 use clap::ValueEnum;
 use futures::future::join;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::{BootInstant, Now, Span};
 use maintenance_lease::{ApiError, DryRun, Error, Maintenance, NodeEvent, NodeLease, Right};
@@ -328,7 +328,7 @@ impl FencingTarget<'_> {
         &self,
         patch: &Value,
         tries: &mut Attempts,
-    ) -> Result<(Written, Option<Value>), Failure> {
+    ) -> Result<(Written, Option<Node>), Failure> {
         if self.common.write.dry_run == DryRun::Client {
             return Ok((Written::Yes, None));
         }

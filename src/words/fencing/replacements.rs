@@ -143,8 +143,29 @@ fn why(outcome: &Outcome, now: Now) -> String {
             None => "it has no node yet".to_owned(),
         },
         Outcome::Replaced { reasons, .. } => sentences(reasons),
+        Outcome::Held { finalizers } if finalizers.is_empty() => "it still exists".to_owned(),
         Outcome::Held { finalizers } => format!("held by finalizer {}", list(finalizers)),
         Outcome::Unseen { error } => escape(error),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maintenance_lease::protocol::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_that_still_exists_may_have_no_finalizers() {
+        let why = |finalizers: &[&str]| {
+            let finalizers = finalizers.iter().map(|&name| name.to_owned()).collect();
+            why(
+                &Outcome::Held { finalizers },
+                Now::at(Instant::from_micros(0)),
+            )
+        };
+        assert_eq!(why(&["x/y"]), "held by finalizer x/y");
+        assert_eq!(why(&[]), "it still exists");
     }
 }

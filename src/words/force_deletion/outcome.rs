@@ -61,6 +61,10 @@ pub(crate) fn outcome(target: &DeletionTarget, outcome: &Outcome, now: Now) -> S
         Outcome::Marked { error } => {
             format!("was marked Failed, but not deleted: {}", escape(error))
         }
+        // It may be gone a moment later.
+        Outcome::Held { finalizers } if finalizers.is_empty() => {
+            "is marked for deletion, but still exists".to_owned()
+        }
         Outcome::Held { finalizers } if is_node => format!(
             "is marked for deletion, but held by {}; its pods stay until it is gone",
             held_by(finalizers)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use http::Method;
+use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{ApiError, Call, escape};
 use serde::Deserialize;
 use serde_json::Value;
@@ -73,7 +74,7 @@ impl Reader {
         patch: &Value,
         field_manager: &str,
         dry_run: bool,
-    ) -> Result<Value, ApiError> {
+    ) -> Result<Node, ApiError> {
         let dry_run = if dry_run { "&dryRun=All" } else { "" };
         let call = Call::write(
             Method::PATCH,

@@ -5,7 +5,7 @@
 //! since, for example because its kubelet came back. The taints of others, and fields of a taint that we
 //! don't know, stay as they are.
 
-use k8s_openapi::api::core::v1::Taint;
+use k8s_openapi::api::core::v1::{Node, Taint};
 use maintenance_lease::protocol::Instant;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::attempt::{self, Attempt};
 use super::record::{ANNOTATION, Record};
 use crate::constants::{OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
-use crate::taint::{NO_EXECUTE, OutOfService, is_out_of_service};
+use crate::taint::{self, NO_EXECUTE, OutOfService, is_out_of_service};
 use crate::wire::rfc3339;
 
 /// The patch that announces a hook on `node`.
@@ -53,7 +53,7 @@ pub fn unfenced(node: &Value) -> Value {
     patch(node, &Value::Null, taints)
 }
 
-/// What is left of a fencing on a Node after the patch that removes it.
+/// What a Node has of a fencing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
     /// It has an out-of-service taint.
@@ -63,13 +63,13 @@ pub struct Left {
 }
 
 impl Left {
-    /// What is left on `node`; `None` if nothing is left.
+    /// What `node` has of a fencing; `None` if it has nothing.
     #[must_use]
-    pub fn on(node: &Value) -> Option<Self> {
-        let mut taints = taints(node).into_iter();
+    pub fn on(node: &Node) -> Option<Self> {
+        let annotations = node.metadata.annotations.as_ref();
         let left = Self {
-            has_taint: taints.any(|taint| is_ours(&taint)),
-            has_record: !node["metadata"]["annotations"][ANNOTATION].is_null(),
+            has_taint: OutOfService::of(taint::taints(node)).is_asserted(),
+            has_record: annotations.is_some_and(|all| all.contains_key(ANNOTATION)),
         };
         (left.has_taint || left.has_record).then_some(left)
     }
@@ -186,13 +186,14 @@ mod tests {
         };
         let other = json!({"key": "gpu", "effect": "NoSchedule"});
         let taint = json!({"key": OUT_OF_SERVICE, "value": "x", "effect": "NoSchedule"});
+        let on = |seen: &Value| Left::on(&Node::deserialize(seen).expect("a Node"));
         let mut seen = node(&json!([other]));
-        assert_eq!(Left::on(&seen), None);
+        assert_eq!(on(&seen), None);
         seen["metadata"]["annotations"] = json!({ANNOTATION: "unreadable"});
-        assert_eq!(Left::on(&seen), left(false, true));
+        assert_eq!(on(&seen), left(false, true));
         seen["spec"]["taints"] = json!([other, taint]);
-        assert_eq!(Left::on(&seen), left(true, true));
-        assert_eq!(Left::on(&node(&json!([taint]))), left(true, false));
+        assert_eq!(on(&seen), left(true, true));
+        assert_eq!(on(&node(&json!([taint]))), left(true, false));
     }
 
     #[test]
