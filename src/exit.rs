@@ -115,7 +115,9 @@ impl Failure {
             Self::Program(ProgramError::NotExecutable(_)) => Kind::NotExecutable,
             Self::Hook(error) => match error {
                 HookError::Running { .. } => Kind::Locked,
-                HookError::Failed { .. } | HookError::NodeGone { .. } => Kind::Other,
+                HookError::NotCordoned { .. }
+                | HookError::Failed { .. }
+                | HookError::NodeGone { .. } => Kind::Other,
                 HookError::Interrupted { .. } => Kind::Interrupted,
                 HookError::StillUnreachable { .. } => Kind::TimedOut,
             },

@@ -46,6 +46,8 @@ pub(crate) enum HookError {
         other: Attempt,
         now: Instant,
     },
+    /// The suspect must be cordoned first, and could not be. That was reported.
+    NotCordoned { node: String },
     /// It failed.
     Failed {
         node: String,

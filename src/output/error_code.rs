@@ -94,7 +94,9 @@ impl ErrorCode {
                 HookError::Running { .. } => Self::HookRunning,
                 HookError::StillUnreachable { .. } => Self::TimedOut,
                 HookError::Interrupted { .. } => Self::Interrupted,
-                HookError::Failed { .. } | HookError::NodeGone { .. } => Self::HookFailed,
+                HookError::NotCordoned { .. }
+                | HookError::Failed { .. }
+                | HookError::NodeGone { .. } => Self::HookFailed,
             },
             Failure::Program(_) => Self::HookFailed,
             Failure::UnknownDeletion { .. }

@@ -6,7 +6,7 @@ mod webhooks;
 
 use http::Method;
 use insta::assert_snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Cluster, Treatment, ago, holder_of, in_memory, on_one, on_real};
 
@@ -417,6 +417,53 @@ fn without_the_right_to_see_attached_volumes_it_waits_for_the_pods() {
         node/worker-1: no pod is left to evict
         -- exit code 0
         ");
+    });
+}
+
+/// The command may be stopped between the check of its lock and the write of the record.
+#[test]
+fn a_record_is_not_written_under_a_lock_that_expired_since_it_was_read() {
+    in_memory("fence-expired", |cluster| {
+        let node = unreachable(cluster);
+        let owner = json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u", "controller": true,
+        });
+        cluster.create(
+            "/api/v1/namespaces/default/pods",
+            &json!({
+                "metadata": {"name": "db-0", "ownerReferences": [owner]},
+                "spec": {"nodeName": node, "containers": [{"name": "c", "image": "none"}]},
+            }),
+        );
+        // It expires after ten more seconds.
+        let renewed = ago(8);
+        cluster.lease(
+            &node,
+            &json!({
+                "holderIdentity": "alice@bastion", "leaseDurationSeconds": 15,
+                "acquireTime": renewed, "renewTime": renewed,
+            }),
+        );
+        // The last read before the record is written.
+        let proxy = cluster.proxy_for(Treatment::Keep, |_, path| path.contains("/statefulsets"));
+        let fence = cluster.maint(["fence", &node, "--powered-off=dark", "--timeout=0"]);
+        let (running, kept) = proxy.holds_up(fence);
+        assert!(!is_recorded(cluster, &node));
+        let status = || cluster.maint(["status", &node, "-o", "json"]).succeeds();
+        assert_eq!(status().item()["state"], "Locked");
+        while status().item()["state"] != "Expired" {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
+        kept.passes();
+        let run = running.ends();
+        // Exit code 4: the pod does not run again.
+        assert_eq!(run.code, 4, "{run}");
+        let seen = cluster.get(&format!("/api/v1/nodes/{node}"));
+        let record = seen["metadata"]["annotations"]["kubectl-maint.dev/fenced"].as_str();
+        let record: Value = serde_json::from_str(record.expect("a record")).expect("JSON");
+        assert!(record["hold"].is_string(), "{record} {run}");
+        let holder = holder_of(cluster, &node);
+        assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
     });
 }
 

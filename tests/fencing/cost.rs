@@ -97,7 +97,11 @@ fn risks_are_asked_for_on_a_terminal() {
         let command = fence.env("TERM", "xterm").command();
         let mut terminal = spawn_command(command, Some(LIMIT)).expect("a terminal");
         let question = "Accept the risk `no-owner`?";
-        terminal.exp_string(question).expect("a question");
+        let facts = terminal.exp_string(question).expect("a question");
+        let fact = format!("  node/{node}: nothing recreates 1 pod (cost-asked/tool)");
+        assert!(facts.contains(&fact), "{facts}");
+        // It can, if the risk is accepted.
+        assert!(!facts.contains("cannot fence"), "{facts}");
         terminal
     };
     let mut refused = fence();

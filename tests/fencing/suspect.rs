@@ -10,7 +10,7 @@ use nix::sys::wait::WaitStatus;
 use rexpect::session::spawn_command;
 use serde_json::json;
 
-use crate::support::{Maint, PatientHook, Stage, Treatment};
+use crate::support::{LABELLING, Maint, PatientHook, Stage, Treatment};
 
 /// How long a test waits for a prompt or for the end of a run, in milliseconds.
 const LIMIT: u64 = 60_000;
@@ -192,6 +192,34 @@ fn a_short_outage_while_a_suspect_is_awaited_does_not_lose_its_proof() {
     let run = running.ends();
     assert_eq!(run.code, 0, "{run}");
     assert!(stage.is_tainted(&node));
+}
+
+/// New pods would be scheduled to it while it is powered off.
+#[test]
+fn a_suspect_that_cannot_be_cordoned_is_not_powered_off() {
+    let (stage, node) = reporting("suspect-schedulable");
+    let proxy =
+        stage.proxy(
+            |method, path| match *method == Method::PATCH && path.contains(LABELLING) {
+                true => Treatment::Answer(403, None),
+                false => Treatment::Pass,
+            },
+        );
+    let ran = stage.directory().join("ran");
+    let suspect = stage.maint(["fence", &node, "--suspect", "--yes", "--", "touch"]);
+    let suspect = suspect.arg(ran.to_str().expect("a path"));
+    let run = suspect.kubeconfig(&proxy.kubeconfig).run();
+    assert_eq!(run.code, 1, "{run}");
+    assert_snapshot!(run.stderr, @"
+    lease/suspect-schedulable-worker-2 created
+    node/suspect-schedulable-worker-2 on hold until it is unfenced
+    error: node/suspect-schedulable-worker-2 is on hold without the held label and not cordoned: Error from server (Forbidden): the proxy says so
+    node/suspect-schedulable-worker-2: fencing hold ended
+    error: node/suspect-schedulable-worker-2 was not fenced: it could not be cordoned, so the hook was not run
+    hint: solve the problem above, then run the command again
+    ");
+    assert!(!ran.exists(), "{run}");
+    stage.is_untouched(&node);
 }
 
 #[test]

@@ -10,10 +10,10 @@ use pod_safety::fencing::steps::{Refusal, Unread};
 
 use super::steps::FenceRun;
 use crate::args::write::reason;
-use crate::error::{Failure, FencingRefusal};
+use crate::error::Failure;
 use crate::run::fencing::Observed;
 use crate::ui::Terminal;
-use crate::words::fencing::{REASON, cost, refusal};
+use crate::words::fencing::{REASON, cost, risk};
 use crate::words::force_deletion::accept;
 use crate::words::other_tools::sentence;
 
@@ -109,14 +109,9 @@ impl FenceRun<'_> {
             return Ok(false);
         }
         let terminal = target.terminal();
-        let refused = FencingRefusal::Fence {
-            node: target.node.clone(),
-            why: why.clone(),
-        };
-        let (fact, _) = refusal(&refused, target.program());
-        terminal
-            .confirm(&[format!("  {fact}")], &accept(id), false)
-            .await?;
+        let risk = risk(why).unwrap_or_default();
+        let fact = format!("  node/{}: {risk}", target.node);
+        terminal.confirm(&[fact], &accept(id), false).await?;
         match why {
             Refusal::MassLoss(_) => self.accepted.mass_loss = true,
             // A pod that arrives later was not in the question.

@@ -10,8 +10,7 @@ use super::run_hook::GRACE;
 use super::target::{FencingTarget, Observed};
 use crate::args::lock_id::LockIds;
 use crate::args::protect::Protection;
-use crate::error::{Failure, FencingRefusal, FencingWrite, LockAfter};
-use crate::run::held_label::must_be_protected;
+use crate::error::{Failure, FencingRefusal, FencingWrite, HookError, LockAfter};
 use crate::run::side_effects::SideEffects;
 use crate::run::variables::is_held_by;
 use crate::words::fencing as words;
@@ -115,7 +114,12 @@ impl FencingTarget<'_> {
             .interrupt
             .with_grace(async { Ok(labeling.await) })
             .await?;
-        must_be_protected(&[protected])
+        match protected.failed {
+            None => Ok(()),
+            Some(_) => Err(Failure::Hook(HookError::NotCordoned {
+                node: self.node.clone(),
+            })),
+        }
     }
 
     /// Checks, before the Node is changed, that the server would accept the end of the hold in `lease`. Another lock that

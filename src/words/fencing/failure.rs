@@ -43,6 +43,12 @@ pub(crate) fn of_hook(error: &HookError, program: &Program) -> (String, String) 
                 resume(program, &other.id)
             ),
         ),
+        HookError::NotCordoned { node } => (
+            format!(
+                "node/{node} was not fenced: it could not be cordoned, so the hook was not run"
+            ),
+            format!("solve the problem above, then {RETRY}"),
+        ),
         HookError::Failed {
             node,
             end,

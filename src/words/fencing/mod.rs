@@ -28,7 +28,7 @@ pub(crate) use self::progress::{
     not_known, odd_clock, record_line, replaced, shortened, unfenced, unreadable_replaced,
     unrecorded, waiting_for_reports_to_stop, waits_for_reports_to_stop, watching,
 };
-pub(crate) use self::refusal::refusal;
+pub(crate) use self::refusal::{refusal, risk};
 pub(crate) use self::remains::{
     count, counts, kubelet_state_unknown, left, nothing_left, remaining_pods, stays_fenced,
     tolerating, undone_but_fenced, unread_volumes, unsure,

@@ -86,6 +86,10 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
         Alive, BackAlive, HeartbeatUnknown, HookRunning, LockLost, MassLoss, NoOwner,
         NotCalledUnreachable, OtherMachine, Remediation, Unread,
     };
+    let cannot = || {
+        let risk = risk(refusal).unwrap_or_default();
+        format!("cannot fence node/{node}: {risk}")
+    };
     match refusal {
         Alive(age) => (
             format!(
@@ -123,12 +127,8 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
                 program.run(format_args!("describe {node}"))
             ),
         ),
-        MassLoss(zone) => (
-            format!(
-                "cannot fence node/{node}: {}: {}",
-                escape(&zone.to_string()),
-                zone.possible_cause()
-            ),
+        MassLoss(_) => (
+            cannot(),
             format!(
                 "if you know that node/{node} is off, {}",
                 accepting(program, "mass-loss")
@@ -142,20 +142,34 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
             "wait until it has finished, or stop it first".to_owned(),
         ),
         Unread(unread) => (
-            format!("cannot fence node/{node}: {}", all_unread(unread)),
+            cannot(),
             match unread.iter().all(steps::Unread::is_acceptable) {
                 true => format!("to fence it anyway, {}", accepting(program, "unread")),
                 false => RETRY.to_owned(),
             },
         ),
-        NoOwner(pods) => (
-            format!(
-                "cannot fence node/{node}: nothing recreates {} ({})",
-                count(pods.len(), "pod"),
-                list(pods)
-            ),
+        NoOwner(_) => (
+            cannot(),
             format!("to fence it anyway, {}", accepting(program, "no-owner")),
         ),
+    }
+}
+
+/// The risk behind a refusal, if it can be accepted, or could be if something were known.
+pub(crate) fn risk(refusal: &steps::Refusal) -> Option<String> {
+    match refusal {
+        steps::Refusal::MassLoss(zone) => Some(format!(
+            "{}: {}",
+            escape(&zone.to_string()),
+            zone.possible_cause()
+        )),
+        steps::Refusal::Unread(unread) => Some(all_unread(unread)),
+        steps::Refusal::NoOwner(pods) => Some(format!(
+            "nothing recreates {} ({})",
+            count(pods.len(), "pod"),
+            list(pods)
+        )),
+        _ => None,
     }
 }
 
