@@ -173,22 +173,39 @@ fn a_hook_that_ctrl_c_ends_was_interrupted() {
     }
 }
 
-/// The hook would otherwise run until its time limit, and nobody could cancel it.
+/// The hook would otherwise run until its time limit, and nobody could cancel it. A second Ctrl-C only kills it earlier.
 #[test]
-fn a_hook_that_ignores_ctrl_c_is_killed_after_the_second() {
-    let (stage, node) = Stage::with_unreachable_node("ctrl-c-twice");
+fn a_hook_that_ignores_ctrl_c_is_killed() {
+    let (stage, node) = Stage::with_unreachable_node("ctrl-c-ignored");
     let script = "trap '' INT TERM; echo begun; sleep 600 & wait; sleep 600";
-    let mut running = stage
-        .maint(["fence", &node, "--", "sh", "-c", script])
-        .start();
-    running.says("begun");
-    running.interrupt();
-    running.says("the hook is still running; press Ctrl-C again to kill it; otherwise, it is killed within 10s");
-    running.interrupt();
-    let run = running.ends();
-    assert_eq!(run.code, 130, "{run}");
-    assert!(run.stderr.contains("was not fenced: interrupted"), "{run}");
-    stage.is_untouched(&node);
+    let interrupted = |verb: &str, is_twice| {
+        let hook = ["--", "sh", "-c", script];
+        let running = stage.maint([verb, &*node]).args(hook);
+        let mut running = running.until_it_says("begun");
+        running.interrupt();
+        running.says("the hook is still running; press Ctrl-C again to kill it; otherwise, it is killed within 10s");
+        if is_twice {
+            running.interrupt();
+        }
+        let run = running.ends();
+        assert_eq!(run.code, 130, "{run}");
+        assert!(!runs(&stage), "{run}");
+        assert_eq!(stage.hook(&node), None, "{run}");
+        run
+    };
+    for is_twice in [true, false] {
+        let run = interrupted("fence", is_twice);
+        assert!(run.stderr.contains("was not fenced: interrupted"), "{run}");
+        stage.is_untouched(&node);
+    }
+    stage.fence(&node);
+    for is_twice in [true, false] {
+        let run = interrupted("unfence", is_twice);
+        let stays = format!("error: node/{node} is still fenced: interrupted");
+        assert!(run.stderr.contains(&stays), "{run}");
+        assert!(stage.is_tainted(&node) && stage.record(&node).is_some());
+        assert!(stage.holder(&node).is_some());
+    }
 }
 
 #[test]

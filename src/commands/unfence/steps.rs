@@ -24,6 +24,8 @@ pub(super) struct UnfenceRun<'a> {
     pub(super) hook: Hook<'a>,
     /// The hold of the fencing, as found.
     pub(super) hold: Option<NodeLease>,
+    /// Whether the node was fenced when it was judged last. If not, it may have a hold.
+    pub(super) is_fenced: bool,
     /// The hook has succeeded, or would in a dry run.
     pub(super) is_undone: bool,
     /// The outcome for programs, once there is one.
@@ -41,6 +43,7 @@ impl<'a> UnfenceRun<'a> {
             target,
             hook,
             hold: None,
+            is_fenced: false,
             is_undone: false,
             outcome: None,
         }
@@ -54,8 +57,9 @@ impl UnfenceRun<'_> {
         // What it does would not be undone, and may not be recorded yet.
         self.hook.check_alone(&observed)?;
         self.hold = self.hold_of_fencing(&observed).cloned();
+        self.is_fenced = self.evidence(&observed).is_fenced();
         self.check_lock(&observed)?;
-        if !self.evidence(&observed).is_fenced() {
+        if !self.is_fenced {
             // An earlier run ended before its last step.
             match &self.hold {
                 Some(hold) => {
@@ -91,6 +95,7 @@ impl UnfenceRun<'_> {
         };
         if !self.evidence(&observed).is_fenced() {
             // The Node was replaced, or somebody else unfenced it first.
+            self.is_fenced = false;
             self.hook.remove_record().await;
             if let (Some(hold), Some(lease)) = (&self.hold, &observed.lease)
                 && hold.lock_id() == lease.lock_id()
@@ -132,9 +137,11 @@ impl UnfenceRun<'_> {
                 | Failure::Lock(Error::Refused(_))
                 | Failure::Hook(HookError::Running { .. })
         );
-        if stays_fenced && self.is_undone && !target.is_dry_run() {
+        if stays_fenced && self.is_fenced && self.is_undone && !target.is_dry_run() {
             let stays = fencing::undone_but_fenced(&target.node, target.program());
             target.terminal().remark(stays);
+        } else if matches!(failure, Failure::Interrupted) && self.outcome.is_none() {
+            self.report_unchanged();
         }
         if !matches!(failure, Failure::NodeGone { .. }) {
             return failure;
@@ -151,6 +158,17 @@ impl UnfenceRun<'_> {
                 node: target.node.clone(),
             }),
             false => failure,
+        }
+    }
+
+    /// Reports what stays as it was found, after an interruption.
+    fn report_unchanged(&self) {
+        let node = &self.target.node;
+        let terminal = self.target.terminal();
+        match (self.is_fenced, &self.hold) {
+            (true, _) => terminal.remark(fencing::unchanged(node, "fenced")),
+            (false, Some(_)) => terminal.remark(fencing::unchanged(node, "on hold")),
+            (false, None) => {}
         }
     }
 

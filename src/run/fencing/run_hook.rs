@@ -39,7 +39,7 @@ pub(super) struct Ended {
 }
 
 /// Runs `command` until `limit` after `begun` at most, and prints its output. The command gets the signals of this
-/// process; a second one that asks it to end ends it, with all of its processes.
+/// process. The first one that asks it to end gives it [`GRACE`]; a second one ends it, with all of its processes.
 ///
 /// # Errors
 /// If it can't be run.
@@ -57,10 +57,11 @@ pub(super) async fn run(
         kept: Vec::new(),
         is_over: false,
     };
+    let planned = limits(begun, limit, GRACE);
     let mut running = command
         .output(writer)
         .grace(GRACE)
-        .start(limits(begun, limit))
+        .start(planned)
         .await
         .context(HOOK_NOT_RUN)?;
     let mut exit = None;
@@ -74,9 +75,15 @@ pub(super) async fn run(
                 if !ENDING.contains(&signal) {
                     running.signal(signal);
                 } else if std::mem::replace(&mut is_asked_to_end, true) {
-                    running.end(limits(Machine.boot(), Duration::ZERO));
+                    running.end(limits(Machine.boot(), Duration::ZERO, LAST_CHANCE));
                 } else {
                     running.signal(signal);
+                    let interrupted =
+                        limits(Machine.boot(), GRACE - LAST_CHANCE, LAST_CHANCE);
+                    running.limits(Limits {
+                        term_at: planned.term_at.min(interrupted.term_at),
+                        kill_at: planned.kill_at.min(interrupted.kill_at),
+                    });
                     notice.set(Some(tokio::time::sleep(LAST_CHANCE)));
                 }
             }
@@ -123,12 +130,13 @@ pub(super) async fn run(
     })
 }
 
-fn limits(begun: BootInstant, limit: Duration) -> Limits {
+/// TERM `term` after `begun`, and KILL `grace` after that.
+fn limits(begun: BootInstant, term: Duration, grace: Duration) -> Limits {
     let micros = |length: Duration| i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
-    let term_at = begun.as_micros().saturating_add(micros(limit));
+    let term_at = begun.as_micros().saturating_add(micros(term));
     Limits {
         term_at,
-        kill_at: term_at.saturating_add(micros(GRACE)),
+        kill_at: term_at.saturating_add(micros(grace)),
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) use self::progress::{
 pub(crate) use self::refusal::{refusal, risk};
 pub(crate) use self::remains::{
     count, counts, kubelet_state_unknown, left, nothing_left, remaining_pods, stays_fenced,
-    tolerating, undone_but_fenced, unread_volumes, unsure,
+    tolerating, unchanged, undone_but_fenced, unread_volumes, unsure,
 };
 pub(crate) use self::replacements::{
     awaiting_replacements, back, gone_before, not_back, still_not_back,

@@ -49,6 +49,11 @@ pub(crate) fn undone_but_fenced(node: &str, program: &Program) -> String {
     )
 }
 
+/// `unfence` was interrupted before it changed something.
+pub(crate) fn unchanged(node: &str, state: &str) -> String {
+    format!("node/{node} stays {state}")
+}
+
 /// It is unknown whether the kubelet of `node` is alive again.
 pub(crate) fn kubelet_state_unknown(node: &str, why: &str) -> String {
     format!(
