@@ -84,7 +84,7 @@ fn a_hold_that_was_taken_over_is_left_alone() {
     $ kubectl maint fence worker-1 --powered-off=dark
     node/worker-1 is already fenced by alice@bastion, powered off: dark (since [time])
     -- stderr
-    Warning: the fencing hold on node/worker-1 was lost: mallory@laptop has the lock now
+    Warning: the lock on node/worker-1 was lost: mallory@laptop has it now
     node/worker-1: nothing is left to evict or detach
     -- exit code 0
     ");
@@ -126,7 +126,7 @@ fn a_hook_that_succeeded_but_cannot_be_recorded_is_reported() {
     lease/worker-1 created
     node/worker-1 on hold until it is unfenced
     begun
-    Warning: the fencing hold on node/worker-1 was lost: mallory@laptop has the lock now
+    Warning: the lock on node/worker-1 was lost: mallory@laptop has it now
     Warning: the hook succeeded, but this was not recorded: node/worker-1 should be off now
     error: cannot fence node/worker-1: on hold by mallory@laptop: "mine" (since [time])
     hint: ask mallory@laptop to end the hold; if nobody works there, take the lock over first with `kubectl maint hold worker-1 -m WHY --take-over`
@@ -271,7 +271,7 @@ fn a_hold_that_ends_while_fence_waits_is_reported() {
     stage.frees(&node);
     let run = running.ends();
     assert_eq!(run.code, 4, "{run}");
-    let ended = format!("Warning: the fencing hold on node/{node} was ended\n");
+    let ended = format!("Warning: the lock on node/{node} was ended\n");
     assert!(run.stderr.contains(&ended), "{run}");
     let running = fence();
     takes_over(&stage, &node);

@@ -248,7 +248,7 @@ fn a_node_whose_lock_ends_while_it_is_fenced_is_put_on_hold() {
         return stage.is_untouched(&node);
     }
     assert_eq!(run.code, 0, "{run}");
-    let ended = format!("Warning: the fencing hold on node/{node} was ended");
+    let ended = format!("Warning: the lock on node/{node} was ended");
     assert!(run.stderr.contains(&ended), "{run}");
     assert!(run.stderr.contains("on hold until it is unfenced"), "{run}");
     let holder = stage.holder(&node);

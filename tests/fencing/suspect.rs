@@ -235,7 +235,7 @@ fn a_suspect_is_left_alone_unless_it_is_confirmed() {
     let run = suspect().run();
     assert_eq!(run.code, 6, "{run}");
     let fact = format!("  node/{node} still reports to Kubernetes: its pods may still be running");
-    let next = "  It is put on hold and cordoned, and then touch runs on this machine.";
+    let next = "  It will be put on hold and cordoned, and then touch will run on this machine.";
     for words in [
         &*fact,
         next,

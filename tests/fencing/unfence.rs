@@ -431,7 +431,7 @@ fn pods_that_tolerate_the_taint_are_named() {
     node/worker-1: 1 pod will not be deleted (static, or tolerating the taint): stay/proxy
     lease/worker-1 created
     node/worker-1 on hold until it is unfenced
-    left on the node (static pods, or pods that tolerate the taint): stay/proxy
+    pods that stay on node/worker-1 (static, or tolerating the taint): stay/proxy
     node/worker-1: nothing is left to evict or detach
     -- exit code 0
     ");

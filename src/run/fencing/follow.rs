@@ -38,7 +38,7 @@ impl FencingTarget<'_> {
             let is_announced =
                 remains.tolerating == reported.tolerating && remains.staying == reported.staying;
             if !is_announced && !remains.tolerating.is_empty() {
-                terminal.remark(fencing::tolerating(&remains));
+                terminal.remark(fencing::tolerating(&self.node, &remains));
             }
             if let Some(why) = &remains.unsure
                 && remains.unsure != reported.unsure

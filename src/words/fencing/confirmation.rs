@@ -41,16 +41,16 @@ impl Question {
                 format!("node/{node} still reports to Kubernetes: its pods may still be running"),
                 match takes_hold {
                     true => format!(
-                        "It is put on hold and cordoned, and then {hook} runs on this machine."
+                        "It will be put on hold and cordoned, and then {hook} will run on this machine."
                     ),
-                    false => format!("{hook} runs on this machine, under your lock."),
+                    false => format!("{hook} will run on this machine, under your lock."),
                 },
             ]
         });
         Self::new(
             place,
             suspected.into_iter().flatten().chain(urgency),
-            "To fence the node, type its name".to_owned(),
+            format!("To fence node/{node}, type its name"),
         )
     }
 

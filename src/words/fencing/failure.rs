@@ -38,10 +38,16 @@ pub(crate) fn of_hook(error: &HookError, program: &Program) -> (String, String) 
     match error {
         HookError::Running { node, other, now } => (
             running(node, other, *now),
-            format!(
-                "wait for it to end; if that run was interrupted, {}",
-                resume(program, &other.id)
-            ),
+            match other.is_unreadable() {
+                true => format!(
+                    "if no hook runs for node/{node}, {}",
+                    resume(program, &other.id)
+                ),
+                false => format!(
+                    "wait for it to end; if that run was interrupted, {}",
+                    resume(program, &other.id)
+                ),
+            },
         ),
         HookError::NotCordoned { node } => (
             format!(

@@ -75,9 +75,9 @@ pub(crate) fn kept_on_hold(node: &str, program: &Program) -> String {
     )
 }
 
-/// The hold of the fencing of `node` was ended, and `person` holds the lock now.
+/// The lock of the fenced `node` was ended, and `person` has it now.
 pub(crate) fn hold_lost(node: &str, person: &str) -> String {
-    format!("the fencing hold on node/{node} was lost: {person} has the lock now")
+    format!("the lock on node/{node} was lost: {person} has it now")
 }
 
 /// The caller's lease of the fenced `node` has ended; `other` has the lock now.
@@ -94,7 +94,7 @@ pub(crate) fn hold_ended(node: &str, lease: &NodeLease) -> String {
     let by = lease.released_by().or(lease.last_holder());
     let by = by.map(|by| format!(" by {}", of_node(by)));
     format!(
-        "the fencing hold on node/{node} was ended{}",
+        "the lock on node/{node} was ended{}",
         by.unwrap_or_default()
     )
 }

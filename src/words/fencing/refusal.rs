@@ -123,7 +123,7 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
                  have changed the machine"
             ),
             format!(
-                "check who had it with `{}`, then {RETRY}",
+                "check who ended it with `{}`, then {RETRY}",
                 program.run(format_args!("describe {node}"))
             ),
         ),

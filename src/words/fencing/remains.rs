@@ -109,14 +109,14 @@ fn remaining(node: &str, remains: &Remains) -> String {
     )
 }
 
-/// Which pods stay on the node.
-pub(crate) fn tolerating(remains: &Remains) -> String {
+/// Which pods stay on `node`.
+pub(crate) fn tolerating(node: &str, remains: &Remains) -> String {
     let volumes = match &remains.staying[..] {
         [] => String::new(),
         volumes => format!("; their volumes stay attached: {}", list(volumes)),
     };
     format!(
-        "left on the node (static pods, or pods that tolerate the taint): {}{volumes}",
+        "pods that stay on node/{node} (static, or tolerating the taint): {}{volumes}",
         list(&remains.tolerating)
     )
 }
