@@ -107,10 +107,12 @@ impl<'a> Contender<'a> {
                     let suspected_pauses = self.maintenance.api.time.suspected_pauses();
                     let once = self.maintenance.once();
                     match once.read(&self.seen.node, true).await {
-                        Ok(seen) => self.read(seen)?,
+                        Ok(seen) => {
+                            self.read(seen)?;
+                            self.suspected_pauses = suspected_pauses;
+                        }
                         Err(error) => self.failed(error)?,
                     }
-                    self.suspected_pauses = suspected_pauses;
                 }
                 WaiterAction::Wait(until) => {
                     if let Some(blocked) = self.changed_blocker(until, clocks) {

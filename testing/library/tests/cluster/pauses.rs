@@ -5,16 +5,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::future::join;
 use maintenance_lease::protocol::Span;
 use maintenance_lease::{Acquire, Error, Hold, Keep, LostBy, Maintenance, Release};
 
 use serde_json::json;
 
 use crate::on_both_servers;
-use crate::support::{Cluster, Fate, PausedMachine, Wire};
+use crate::support::{Cluster, Fate, NODES, PausedMachine, Wire};
 
 on_both_servers! {
     a_contender_with_a_wrong_clock_takes_nothing_after_a_pause,
+    a_waiter_writes_nothing_before_a_read_after_the_pause_is_answered,
     a_lock_that_was_acquired_across_a_pause_is_read_before_it_is_believed,
     a_lock_that_was_lost_during_a_pause_is_not_kept,
     locks_from_before_a_pause_are_checked_before_work_begins,
@@ -58,6 +60,42 @@ async fn a_contender_with_a_wrong_clock_takes_nothing_after_a_pause(cluster: Clu
     }
     assert_eq!(holder(&cluster, &second).await.as_deref(), Some("bob"));
     held.release().await.unwrap();
+}
+
+async fn a_waiter_writes_nothing_before_a_read_after_the_pause_is_answered(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let path = format!("{NODES}/{node}");
+    let finalizers = json!({"metadata": {"finalizers": ["example.com/drain"]}});
+    cluster.patch(&path, finalizers).await;
+    let bob = cluster.holder("bob");
+    bob.try_acquire(&node, &Acquire::new()).await.unwrap();
+    let mut reads = 0;
+    let wire = Wire::planned(move |passing| {
+        reads += usize::from(passing.what() == "GET node");
+        match passing.what() == "GET node" && reads == 2 {
+            true => Fate::Reset,
+            false => Fate::Pass,
+        }
+    });
+    let (alice, machine) = alice(&cluster, &wire);
+    let options = Acquire::new();
+    let acquiring = alice.acquire_when_free(&node, &options, |_| ());
+    let pausing = async {
+        while !wire.requests().contains(&"WATCH lease".to_owned()) {
+            cluster.env.sleep(Duration::from_millis(50)).await;
+        }
+        cluster.delete(&path).await;
+        machine.pause(PAUSE);
+        bob.release(&node, &Release::new()).await.unwrap();
+    };
+    let (acquired, ()) = join(acquiring, pausing).await;
+    assert!(
+        matches!(&acquired, Err(Error::NodeDeleting(deleting)) if *deleting == node),
+        "{acquired:?}"
+    );
+    cluster
+        .patch(&path, json!({"metadata": {"finalizers": null}}))
+        .await;
 }
 
 async fn a_lock_that_was_acquired_across_a_pause_is_read_before_it_is_believed(cluster: Cluster) {
