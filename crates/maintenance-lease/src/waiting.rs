@@ -172,12 +172,13 @@ impl Maintenance {
         seen: Option<NodeAndLease>,
         mut progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<Change, Error> {
+        let mut contest = Contender::new(self, node, goal);
+        let begun = contest.begin_read();
         let seen = match seen {
             Some(seen) => seen,
             None => self.read(node, true).await?,
         };
-        let mut contest = Contender::new(self, node, goal);
-        contest.read(seen)?;
+        contest.read(seen, begun)?;
         loop {
             contest.until_free(&mut progress).await?;
             if let Some(change) = contest.attempt().await? {
@@ -194,7 +195,8 @@ impl Maintenance {
         mut progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<(), Error> {
         let mut contest = Contender::new(self, node, goal);
-        contest.read(self.read(node, true).await?)?;
+        let begun = contest.begin_read();
+        contest.read(self.read(node, true).await?, begun)?;
         contest.until_free(&mut progress).await
     }
 

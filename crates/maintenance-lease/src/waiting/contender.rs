@@ -29,6 +29,17 @@ const LONGEST_NAP: Duration = Duration::from_secs(30);
 /// acquired. Shorter waits do without, so a release hands over by one write.
 const OLDEST_NODE: Span = Span::seconds(30);
 
+/// When the Node and the Lease were last read.
+#[derive(Clone, Copy)]
+pub(super) struct LastRead {
+    /// When the read was sent.
+    sent: BootInstant,
+    /// How many pauses of the machine had been suspected by then.
+    suspected_pauses: u64,
+    /// The contender has waited since.
+    has_waited: bool,
+}
+
 /// One contender for one node's lock.
 pub(super) struct Contender<'a> {
     maintenance: &'a Maintenance,
@@ -36,14 +47,8 @@ pub(super) struct Contender<'a> {
     names: Names,
     waiter: Waiter,
     seen: NodeAndLease,
-    /// The Lease may belong to another Node by now: both are read before the next attempt.
-    stale: bool,
-    /// When both were last read.
-    read_at: BootInstant,
-    /// Time has passed since then.
-    waited: bool,
-    /// How many pauses of the machine had been suspected when both were last read.
-    suspected_pauses: u64,
+    /// The last read of both; `None`: they must be read before the next attempt.
+    last_read: Option<LastRead>,
     follower: Follower,
     failures: u32,
     /// An attempt that lost its race, as far as is known.
@@ -75,10 +80,7 @@ impl<'a> Contender<'a> {
             names,
             waiter,
             seen: NodeAndLease::without_row(node, None),
-            stale: false,
-            read_at: maintenance.api.env.boot(),
-            waited: false,
-            suspected_pauses: maintenance.api.time.suspected_pauses(),
+            last_read: None,
             follower: maintenance.follow([node]),
             failures: 0,
             contended: None,
@@ -104,13 +106,10 @@ impl<'a> Contender<'a> {
             match self.due(clocks) {
                 WaiterAction::Try => return Ok(()),
                 WaiterAction::Read => {
-                    let suspected_pauses = self.maintenance.api.time.suspected_pauses();
+                    let begun = self.begin_read();
                     let once = self.maintenance.once();
                     match once.read(&self.seen.node, true).await {
-                        Ok(seen) => {
-                            self.read(seen)?;
-                            self.suspected_pauses = suspected_pauses;
-                        }
+                        Ok(seen) => self.read(seen, begun)?,
                         Err(error) => self.failed(error)?,
                     }
                 }
@@ -151,23 +150,31 @@ impl<'a> Contender<'a> {
         if clocks.boot < start {
             return WaiterAction::Wait(Some(start));
         }
-        // A state that was seen before a pause may be outdated after it.
-        let was_paused = self.suspected_pauses != self.maintenance.api.time.suspected_pauses();
-        match self.stale || was_paused || (self.waited && self.needs_read(clocks.boot)) {
+        match self.must_read(clocks.boot) {
             true => WaiterAction::Read,
             false => WaiterAction::Try,
         }
     }
 
-    /// Whether an attempt depends on more than the version of the Lease that it is a write on.
-    fn needs_read(&self, boot: BootInstant) -> bool {
+    /// Whether the Node and the Lease must be read before the next attempt.
+    fn must_read(&self, boot: BootInstant) -> bool {
+        let Some(last) = self.last_read else {
+            return true;
+        };
+        // A state that was seen before a pause may be outdated after it.
+        let was_paused = last.suspected_pauses != self.maintenance.api.time.suspected_pauses();
+        was_paused || (last.has_waited && self.depends_on_more(boot.since(last.sent)))
+    }
+
+    /// Whether an attempt depends on more than the version of the Lease that it is a write on. The Node was read `age` ago.
+    fn depends_on_more(&self, age: Span) -> bool {
         let unfinished = match self.goal {
             Goal::Acquire(options) => &options.unfinished,
             Goal::Hold(options) => &options.unfinished,
             Goal::Elect(_) => return false,
         };
         let node = self.seen.row.row().map(|row| row.uid.as_str());
-        let is_old = node.is_some() && boot.since(self.read_at) > OLDEST_NODE;
+        let is_old = node.is_some() && age > OLDEST_NODE;
         let Some(lease) = &self.seen.lease else {
             return is_old;
         };
@@ -180,13 +187,20 @@ impl<'a> Contender<'a> {
         is_old || corrects_owner || may_be_unfinished || lease.is_hold()
     }
 
+    /// A read of the Node and the Lease that is sent now.
+    pub(super) fn begin_read(&self) -> LastRead {
+        LastRead {
+            sent: self.boot(),
+            suspected_pauses: self.maintenance.api.time.suspected_pauses(),
+            has_waited: false,
+        }
+    }
+
     /// A read shows the current Lease and Node. The watch continues from there: a silent or cut watch is not
     /// waited for.
-    pub(super) fn read(&mut self, seen: NodeAndLease) -> Result<(), Error> {
+    pub(super) fn read(&mut self, seen: NodeAndLease, begun: LastRead) -> Result<(), Error> {
         self.failures = 0;
-        self.stale = false;
-        self.read_at = self.boot();
-        self.waited = false;
+        self.last_read = Some(begun);
         self.follower.resume_after(&seen.lease);
         self.seen = seen;
         self.drop_failed_attempt();
@@ -219,7 +233,8 @@ impl<'a> Contender<'a> {
             Err(Error::Refused(refused)) if self.can_pass(refused.refusal) => Ok(()),
             // The Node is read again before that is decided.
             Err(Error::Refused(refused))
-                if self.waited && matches!(refused.refusal, Refusal::Unfinished { .. }) =>
+                if self.last_read.is_none_or(|last| last.has_waited)
+                    && matches!(refused.refusal, Refusal::Unfinished { .. }) =>
             {
                 Ok(())
             }
@@ -288,7 +303,7 @@ impl<'a> Contender<'a> {
                 Ok(None)
             }
             Err(Error::Refused(refused)) if self.can_pass(refused.refusal) => {
-                self.seen.lease = refused.lease;
+                self.see(refused.lease);
                 self.observe(Waiter::read)?;
                 Ok(None)
             }
@@ -304,7 +319,7 @@ impl<'a> Contender<'a> {
                 if problem.is_by_time() {
                     pause = pause.max(CLOCK_RETRY);
                     // What was seen would be refused again.
-                    self.stale = true;
+                    self.last_read = None;
                 }
                 let pause = pause.max(problem.retry_after());
                 self.failures += 1;
@@ -367,7 +382,9 @@ impl<'a> Contender<'a> {
             until.since(clocks.boot).to_duration().min(LONGEST_NAP)
         });
         let nap = self.maintenance.api.env.sleep(nap);
-        self.waited = true;
+        if let Some(last) = &mut self.last_read {
+            last.has_waited = true;
+        }
         let followed = match select(self.follower.next().boxed(), nap).await {
             Either::Left((followed, _)) => followed?,
             Either::Right(_) => return Ok(None),
@@ -384,17 +401,26 @@ impl<'a> Contender<'a> {
     }
 
     fn watched(&mut self, lease: Option<NodeLease>) -> Result<(), Error> {
-        // A Lease is deleted with its Node, which may have been replaced.
-        let uid = |lease: &Option<NodeLease>| lease.as_ref().map(|lease| lease.uid.clone());
-        self.stale |= uid(&lease) != uid(&self.seen.lease);
-        self.seen.lease = lease;
+        self.see(lease);
         // It may be an old event of another Lease. Only a version can tell, and a creation has none.
         let creates = self.contended.as_ref().is_some_and(Running::creates);
-        self.stale |= creates;
+        if creates {
+            self.last_read = None;
+        }
         if !creates && self.seen.lease.is_some() {
             self.drop_failed_attempt();
         }
         self.observe(Waiter::watched)
+    }
+
+    /// Remembers the Lease as it was seen without its Node.
+    fn see(&mut self, lease: Option<NodeLease>) {
+        let uid = |lease: &Option<NodeLease>| lease.as_ref().map(|lease| lease.uid.clone());
+        // A Lease is deleted with its Node, which may have been replaced.
+        if uid(&lease) != uid(&self.seen.lease) {
+            self.last_read = None;
+        }
+        self.seen.lease = lease;
     }
 
     /// Whether time, or the holder, can end the refusal.
