@@ -184,8 +184,8 @@ pub(crate) struct Running {
     begun: BootInstant,
     /// The Node, if it was read and may be read.
     row: Option<NodeRow>,
-    /// The uid of the Lease at the time when the Node was read.
-    lease_uid: Option<String>,
+    /// Which Lease there was when the Node was read.
+    read_with: Option<Owned>,
     /// The Lease as last seen.
     lease: Option<NodeLease>,
     /// The state that the successful write was based on.
@@ -221,7 +221,7 @@ impl Running {
             suspected_pauses: api.time.suspected_pauses(),
             begun: api.env.boot(),
             row: None,
-            lease_uid: None,
+            read_with: None,
             lease: None,
             before: None,
             now: api.time.now(),
@@ -257,7 +257,7 @@ impl Running {
             self.replace_ended(&seen);
         }
         self.row = seen.row.into_row();
-        self.lease_uid = seen.lease.as_ref().map(|lease| lease.uid.clone());
+        self.read_with = seen.lease.as_ref().map(Owned::of);
         Ok(seen.lease)
     }
 
@@ -513,13 +513,13 @@ impl Running {
 
     /// Checks what the steps do not know: the Node, the purpose of the caller's lock, and whether the last holder finished.
     async fn check(&mut self, attempt: &Attempt) -> Result<(), Error> {
-        let on = self.lease.as_ref().map(|lease| lease.uid.clone());
+        let on = self.lease.as_ref().map(Owned::of);
         if self.task.needs_node()
             && !self.steps.has_landed()
             && self.api.repository.locks_nodes()
-            && on != self.lease_uid
+            && on != self.read_with
         {
-            // A Lease is deleted with its Node, so the Node may be another by now.
+            // A Lease is deleted with its Node or gets a new owner, so the Node may be another by now.
             let row = self
                 .api
                 .node_row(&self.task.node)
@@ -527,7 +527,7 @@ impl Running {
                 .map_err(|error| Right::on_nodes("get").explain(error))?;
             self.check_node(&row)?;
             self.row = row.into_row();
-            self.lease_uid = on;
+            self.read_with = on;
         }
         if matches!(attempt.write, Write::Renew { .. })
             && self.task.meets_another_purpose(self.lease.as_ref())
@@ -761,6 +761,22 @@ impl Running {
             None => self.note(SideEffect::NodeUnreadable),
         }
         Ok(())
+    }
+}
+
+/// A Lease, and the Node that it belongs to.
+#[derive(PartialEq, Eq)]
+struct Owned {
+    lease_uid: String,
+    node_uid: Option<String>,
+}
+
+impl Owned {
+    fn of(lease: &NodeLease) -> Self {
+        Self {
+            lease_uid: lease.uid.clone(),
+            node_uid: lease.node_uid(),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use maintenance_lease::{Acquire, Done, Error, Hold, Release, Renew, SideEffect};
 use serde_json::{Value, json};
 
 use crate::on_both_servers;
-use crate::support::{Cluster, NODES, refusal};
+use crate::support::{Cluster, Fate, NODES, Wire, refusal};
 
 on_both_servers! {
     deleting_the_node_collects_the_lease_and_a_new_node_starts_free,
@@ -18,6 +18,7 @@ on_both_servers! {
 
 on_both_servers! { alone:
     acquiring_corrects_the_owner_of_an_earlier_nodes_lease,
+    a_corrected_owner_is_not_replaced_by_an_earlier_node,
     a_hold_owns_as_an_acquisition_does,
     a_hold_that_a_command_has_begun_to_end_gets_a_new_lock_id,
 }
@@ -160,6 +161,31 @@ async fn acquiring_corrects_the_owner_of_an_earlier_nodes_lease(cluster: Cluster
     );
     let written = change.lease.unwrap().resource_version().to_string();
     assert_eq!(lease["metadata"]["resourceVersion"], written, "one write");
+}
+
+/// Somebody else corrects the owner after alice has read the Node.
+async fn a_corrected_owner_is_not_replaced_by_an_earlier_node(cluster: Cluster) {
+    let node = cluster.name("n");
+    cluster.create_node(&node).await;
+    let bob = cluster.holder("bob");
+    bob.try_acquire(&node, &Acquire::new()).await.unwrap();
+    bob.release(&node, &Release::new()).await.unwrap();
+    let (other, again) = (cluster.clone(), node.clone());
+    let wire = Wire::first_write(Fate::Meanwhile(Box::pin(async move {
+        other.delete(&format!("{NODES}/{again}")).await;
+        other.create_node(&again).await;
+        bob.try_acquire(&again, &Acquire::new()).await.unwrap();
+        bob.release(&again, &Release::new()).await.unwrap();
+    })));
+
+    let alice = cluster.holder_on(&wire, "alice");
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+
+    let uid = change.row.expect("the Node").uid;
+    let present = cluster.read(&format!("{NODES}/{node}")).await;
+    assert_eq!(present["metadata"]["uid"], uid);
+    let lease = cluster.lease(&node).await;
+    assert_eq!(lease["metadata"]["ownerReferences"][0]["uid"], uid);
 }
 
 async fn a_hold_owns_as_an_acquisition_does(cluster: Cluster) {
