@@ -356,8 +356,10 @@ impl Running {
                 }
                 Step::Send(attempt) => {
                     // To refuse a copy would be wrong: the first may still take effect.
-                    if !self.steps.is_copy() {
-                        self.check(&attempt).await?;
+                    if !self.steps.is_copy()
+                        && let Err(error) = self.check(&attempt).await
+                    {
+                        return Err(self.cannot_begin(error));
                     }
                     self.prepare(&attempt);
                     if self.task.dry_run == DryRun::Client {

@@ -32,6 +32,7 @@ on_both_servers! {
     a_landed_acquisition_that_was_released_by_force_is_not_made_again,
     a_write_that_was_sent_twice_on_the_way_is_a_success,
     an_acquisition_that_ended_before_it_was_answered_is_made_anew,
+    an_acquisition_that_expired_and_cannot_begin_again_is_reported_as_lost,
     a_late_write_that_lands_between_two_attempts_is_a_success,
     a_late_write_that_another_overtook_lands_nowhere,
     a_late_creation_that_another_overtook_lands_nowhere,
@@ -371,6 +372,32 @@ async fn an_acquisition_that_ended_before_it_was_answered_is_made_anew(cluster: 
         change.lock_id(),
         "it is still that acquisition"
     );
+}
+
+/// The Node is deleted before the answer to the acquisition is lost, and a finalizer keeps it.
+async fn an_acquisition_that_expired_and_cannot_begin_again_is_reported_as_lost(cluster: Cluster) {
+    let (node, _) = arrange(&cluster, "acquire anew").await;
+    let path = format!("{NODES}/{node}");
+    let finalizers = json!({"metadata": {"finalizers": ["example.com/drain"]}});
+    cluster.patch(&path, finalizers).await;
+    let (other, deleted) = (cluster.clone(), path.clone());
+    let wire = Wire::first_write(Fate::AnswerLost(Box::pin(async move {
+        other.delete(&deleted).await;
+        tokio::time::sleep(Duration::from_millis(4_500)).await;
+    })));
+    let alice = cluster.holder_on(&wire, "alice");
+    let options = Acquire::new().duration(Duration::from_secs(1));
+    match alice.try_acquire(&node, &options).await {
+        Err(Error::Lost(lost)) => {
+            assert_eq!(lost.by, LostBy::Expiry);
+            let told = lost.to_string();
+            assert!(told.ends_with("is being deleted"), "{told}");
+        }
+        other => panic!("{other:?}"),
+    }
+    cluster
+        .patch(&path, json!({"metadata": {"finalizers": null}}))
+        .await;
 }
 
 async fn a_late_write_that_lands_between_two_attempts_is_a_success(cluster: Cluster) {

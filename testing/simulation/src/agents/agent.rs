@@ -7,7 +7,7 @@ use fastrand::Rng;
 use maintenance_lease::env::Env as _;
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{
-    Acquire, Change, Done, Error, HeldLease, Keep, LeaderElection, Maintenance, NodeLease,
+    Acquire, Change, Done, Error, HeldLease, Keep, LeaderElection, LostBy, Maintenance, NodeLease,
     Repository, SideEffect,
 };
 
@@ -167,6 +167,10 @@ impl Agent {
     pub(super) fn returned(&self, op: OpId, result: &Result<Change, Error>) {
         let ending = match result {
             Ok(change) => ending(change),
+            // It took effect, and its Lease may still show it.
+            Err(Error::Lost(lost)) if lost.by == LostBy::Expiry => {
+                CallOutcome::Unknown(lost.to_string())
+            }
             Err(error) => failure(error),
         };
         self.recorder.record(Event::Returned { op, ending });

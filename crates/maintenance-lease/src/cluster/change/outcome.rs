@@ -97,6 +97,24 @@ impl Running {
         }))
     }
 
+    /// The error if a check keeps a lock from beginning. If it took effect before and expired, the caller has to know.
+    pub(super) fn cannot_begin(&mut self, error: Error) -> Error {
+        let is_final = matches!(
+            error,
+            Error::NodeDeleting(_) | Error::NodeNotFound(_) | Error::Refused(_)
+        );
+        if !is_final || !self.steps.is_unreported() {
+            return error;
+        }
+        Error::Lost(std::sync::Arc::new(Lost {
+            subject: self.api.repository.subject(),
+            node: self.task.node.clone(),
+            by: LostBy::Expiry,
+            lease: self.lease.take(),
+            problem: Some(error.to_string()),
+        }))
+    }
+
     pub(super) fn unknown(&self, source: ApiError) -> Error {
         Error::Unknown {
             subject: self.api.repository.subject(),
