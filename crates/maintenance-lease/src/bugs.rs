@@ -79,6 +79,8 @@ pub enum Bug {
     TruncatedListAccepted,
     /// The locks of a set are not taken in the order of their names.
     SetOrderNotKept,
+    /// A waiter writes the Node that it read before it waited as the owner of the lock.
+    NodeFromBeforeWait,
     /// If one lock of a set is refused, the others are kept.
     PartialSetKept,
     /// Each attempt of an extension adds its time to the end that it reads.
@@ -93,7 +95,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every one.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::DeadlineAfterAnswer,
         Self::NoNonce,
         Self::PatchWithoutVersion,
@@ -122,6 +124,7 @@ impl Bug {
         Self::Any404AsProof,
         Self::TruncatedListAccepted,
         Self::SetOrderNotKept,
+        Self::NodeFromBeforeWait,
         Self::PartialSetKept,
         Self::TimeAddedAgain,
         Self::DetailsWrittenAtOnce,
@@ -156,6 +159,7 @@ impl Bug {
             | Self::Any404AsProof
             | Self::TruncatedListAccepted
             | Self::SetOrderNotKept
+            | Self::NodeFromBeforeWait
             | Self::PartialSetKept
             | Self::TimeAddedAgain
             | Self::DetailsWrittenAtOnce

@@ -7,6 +7,7 @@ mod belief;
 mod digest;
 mod earlier_locks;
 mod outcomes;
+mod owners;
 mod pauses;
 mod progress;
 mod rule;
@@ -32,6 +33,7 @@ pub fn check(history: &[Entry]) -> Vec<Violation> {
     belief::founded(&digest, &mut violations);
     belief::one_believer(&digest, &mut violations);
     writes::check(&digest, &mut violations);
+    owners::check(&digest, &mut violations);
     progress::check(&digest, &mut violations);
     time::interval(&digest, &mut violations);
     time::covered(&digest, &mut violations);

@@ -75,11 +75,13 @@ pub enum Fault {
     FreezeAtAnswer,
     /// A client lacks the right to watch.
     NoWatch,
+    /// A Node was marked for deletion for a while before it went.
+    NodeTermination,
 }
 
 impl Fault {
     /// Every kind, and how a table calls it.
-    pub const ALL: [(Self, &'static str); 36] = [
+    pub const ALL: [(Self, &'static str); 37] = [
         (Self::Delay, "answers delayed"),
         (Self::LostRequest, "requests lost"),
         (Self::LateRequest, "requests that came late"),
@@ -116,5 +118,6 @@ impl Fault {
         (Self::Halt, "machines halted with all clocks"),
         (Self::FreezeAtAnswer, "machines stopped before an answer"),
         (Self::NoWatch, "clients that may not watch"),
+        (Self::NodeTermination, "Nodes marked for deletion"),
     ];
 }

@@ -82,6 +82,8 @@ pub struct Record {
     pub transitions: u32,
     /// The nonce.
     pub nonce: Option<Arc<str>>,
+    /// The uid of the Node that owns it.
+    pub owner: Option<Arc<str>>,
     /// What its annotations say about the lock.
     pub details: Details,
 }
@@ -408,6 +410,15 @@ pub enum Event {
         version: u64,
         /// The Lease as it is now; `None`: it is gone.
         lease: Option<Record>,
+    },
+    /// A Node changed.
+    NodeChanged {
+        /// Its name.
+        node: Arc<str>,
+        /// Its uid; `None`: it is gone.
+        uid: Option<Arc<str>>,
+        /// It is marked for deletion.
+        terminating: bool,
     },
     /// A client begins to believe that it holds a node.
     Believes {

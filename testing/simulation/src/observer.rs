@@ -1,4 +1,4 @@
-//! Notes every change of a Lease as the server's own watch tells it, before any fault.
+//! Notes every change of a Lease and of a Node as the server's own watches tell it, before any fault.
 
 use std::sync::Arc;
 
@@ -14,11 +14,28 @@ use tower::Service as _;
 
 use crate::history::{Details, Event, Record, Recorder};
 
+/// The objects that are watched.
+#[derive(Clone, Copy)]
+pub(crate) enum Observed {
+    Leases,
+    Nodes,
+}
+
+impl Observed {
+    pub(crate) const ALL: [Self; 2] = [Self::Leases, Self::Nodes];
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::Leases => "/apis/coordination.k8s.io/v1/leases?watch=true",
+            Self::Nodes => "/api/v1/nodes?watch=true",
+        }
+    }
+}
+
 /// Watches for as long as the world lasts.
-pub(crate) async fn observe(mut server: SandboxService, recorder: Recorder) {
-    let path = "/apis/coordination.k8s.io/v1/leases?watch=true";
+pub(crate) async fn observe(mut server: SandboxService, observed: Observed, recorder: Recorder) {
     let mut request = Request::new(Full::from(Bytes::new()));
-    *request.uri_mut() = path.parse().expect("a path");
+    *request.uri_mut() = observed.path().parse().expect("a path");
     let Ok(answer) = server.call(request).await;
     let mut frames = BodyStream::new(answer.into_body());
     while let Some(Ok(frame)) = frames.next().await {
@@ -26,7 +43,10 @@ pub(crate) async fn observe(mut server: SandboxService, recorder: Recorder) {
             continue;
         };
         let event: Value = serde_json::from_slice(&line).expect("a watch speaks JSON");
-        recorder.record(committed(&event));
+        recorder.record(match observed {
+            Observed::Leases => committed(&event),
+            Observed::Nodes => node_changed(&event),
+        });
     }
 }
 
@@ -42,6 +62,15 @@ fn committed(event: &Value) -> Event {
     }
 }
 
+fn node_changed(event: &Value) -> Event {
+    let metadata = &event["object"]["metadata"];
+    Event::NodeChanged {
+        node: text(&metadata["name"]).unwrap_or_default(),
+        uid: text(&metadata["uid"]).filter(|_| event["type"] != "DELETED"),
+        terminating: !metadata["deletionTimestamp"].is_null(),
+    }
+}
+
 fn record(object: &Value) -> Record {
     let spec = &object["spec"];
     let whole = |value: &Value| u32::try_from(value.as_u64().unwrap_or(0)).unwrap_or(u32::MAX);
@@ -54,6 +83,7 @@ fn record(object: &Value) -> Record {
         duration: whole(&spec["leaseDurationSeconds"]),
         transitions,
         nonce: nonce(object, transitions),
+        owner: owner(object),
         details: details(object),
     }
 }
@@ -69,6 +99,14 @@ fn details(object: &Value) -> Details {
         purpose: detail("purpose"),
         hold_until: detail("hold-until"),
     }
+}
+
+/// The uid of the Node of that name among the owners.
+fn owner(object: &Value) -> Option<Arc<str>> {
+    let metadata = &object["metadata"];
+    let mut owners = metadata["ownerReferences"].as_array()?.iter();
+    let node = owners.find(|owner| owner["kind"] == "Node" && owner["name"] == metadata["name"]);
+    text(&node?["uid"])
 }
 
 /// The nonce of the current acquisition. A nonce of an earlier acquisition or its release is ignored;

@@ -72,6 +72,8 @@ pub enum ScheduledEvent {
     DeleteLease(u8),
     /// A Node is deleted, and comes back later.
     ReplaceNode(u8, Duration),
+    /// A Node is marked for deletion for a while. Then it is deleted, and comes back later.
+    TerminateNode(u8, Duration, Duration),
 }
 
 /// A whole world.
@@ -89,6 +91,8 @@ pub struct Plan {
     pub length: Duration,
     /// How far each API server's clock is ahead, in microseconds.
     pub skews: Vec<i64>,
+    /// How long after its Node a Lease is deleted.
+    pub collection_delay: Duration,
     /// The longest duration that the API server lets through, in seconds.
     pub cap: Option<u32>,
     /// The longest duration that clients ask for, in seconds.
@@ -128,7 +132,23 @@ impl Plan {
         };
         let length = Duration::from_secs(rng.u64(20..90));
         let clients = clients(rng, elects, collects);
-        let scheduled_events = scheduled_events(rng, length, nodes, &clients);
+        let mut scheduled_events = scheduled_events(rng, length, nodes, &clients);
+        let cap = (rng.u8(..8) == 0).then(|| rng.u32(1..6));
+        let longest = rng.u32(4..16);
+        let request_timeout = Duration::from_millis(rng.u64(500..6_000));
+        let faults = if rng.u8(..6) == 0 {
+            Faults::none()
+        } else {
+            Faults::some(rng, latency)
+        };
+        let collection_delay = Duration::from_millis(match rng.u8(..3) {
+            0 => rng.u64(1_000..20_000),
+            _ => 100,
+        });
+        if rng.u8(..4) == 0 {
+            scheduled_events.extend(terminations(rng, length, nodes));
+            scheduled_events.sort_by_key(|&(at, _)| at);
+        }
         Self {
             seed,
             elects,
@@ -136,14 +156,11 @@ impl Plan {
             nodes,
             length,
             skews,
-            cap: (rng.u8(..8) == 0).then(|| rng.u32(1..6)),
-            longest: rng.u32(4..16),
-            request_timeout: Duration::from_millis(rng.u64(500..6_000)),
-            faults: if rng.u8(..6) == 0 {
-                Faults::none()
-            } else {
-                Faults::some(rng, latency)
-            },
+            collection_delay,
+            cap,
+            longest,
+            request_timeout,
+            faults,
             clients,
             scheduled_events,
         }
@@ -256,4 +273,19 @@ fn scheduled_events(
         .collect();
     scheduled_events.sort_by_key(|&(at, _)| at);
     scheduled_events
+}
+
+/// Nodes that are deleted slowly.
+fn terminations(rng: &mut Rng, length: Duration, nodes: u8) -> Vec<(Duration, ScheduledEvent)> {
+    let length = u64::try_from(length.as_millis()).unwrap_or(2_000);
+    let termination = |_| {
+        let at = Duration::from_millis(rng.u64(1_000..length));
+        let marked = Duration::from_millis(rng.u64(..60_000));
+        let absent = Duration::from_millis(rng.u64(..4_000));
+        (
+            at,
+            ScheduledEvent::TerminateNode(rng.u8(..nodes), marked, absent),
+        )
+    };
+    (0..3).map(termination).collect()
 }

@@ -17,7 +17,7 @@ use crate::fault::Fault;
 use crate::history::{ClientId, Entry, Event, Recorder};
 use crate::machine::{Clocks, Machine};
 use crate::network::Network;
-use crate::observer::observe;
+use crate::observer::{Observed, observe};
 use crate::plan::{ClientKind, Plan, ScheduledEvent};
 use crate::time::TrueClock;
 
@@ -69,6 +69,7 @@ impl<'a> World<'a> {
         let sandbox = Sandbox::builder()
             .clock(move || truth.now().on_the_wall(0))
             .seed(plan.seed)
+            .collection_delay(plan.collection_delay)
             .build();
         sandbox.put(namespace());
         let network = Network::new(
@@ -107,7 +108,10 @@ impl<'a> World<'a> {
         for node in &self.nodes {
             self.sandbox.put(bare_node(node));
         }
-        tokio::spawn(observe(self.sandbox.service(), self.recorder.clone()));
+        for observed in Observed::ALL {
+            let recorder = self.recorder.clone();
+            tokio::spawn(observe(self.sandbox.service(), observed, recorder));
+        }
         for number in 0..self.machines.len() {
             self.start(number);
         }
@@ -217,6 +221,11 @@ impl<'a> World<'a> {
                 self.troubles
                     .spawn(async move { outside.replace_node(&node, absent).await });
             }
+            ScheduledEvent::TerminateNode(node, marked, absent) => {
+                let node = name(node);
+                self.troubles
+                    .spawn(async move { outside.terminate_node(&node, marked, absent).await });
+            }
         }
     }
 
@@ -231,7 +240,13 @@ impl<'a> World<'a> {
             machine.crash();
         }
         for node in &self.nodes {
-            if self.sandbox.get("v1", "Node", "", node).is_none() {
+            let stored = self.sandbox.get("v1", "Node", "", node);
+            let is_marked =
+                |stored: &Value| stored.pointer("/metadata/deletionTimestamp").is_some();
+            if stored.as_ref().is_some_and(is_marked) {
+                self.sandbox.remove("v1", "Node", "", node);
+            }
+            if stored.as_ref().is_none_or(is_marked) {
                 self.sandbox.put(bare_node(node));
             }
         }

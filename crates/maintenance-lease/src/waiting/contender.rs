@@ -7,6 +7,7 @@ use futures::future::{Either, select};
 
 use super::progress::{Blocked, Goal, Progress};
 use super::spread::Spread;
+use crate::bugs::{self, Bug};
 use crate::cluster::change::{CLOCK_RETRY, Running};
 use crate::cluster::reads::NodeAndLease;
 use crate::env::backoff;
@@ -158,6 +159,9 @@ impl<'a> Contender<'a> {
 
     /// Whether the Node and the Lease must be read before the next attempt.
     fn must_read(&self, boot: BootInstant) -> bool {
+        if bugs::active(Bug::NodeFromBeforeWait) {
+            return false;
+        }
         let Some(last) = self.last_read else {
             return true;
         };

@@ -25,6 +25,7 @@ fn world(bug: Bug) -> Option<Bounds> {
         | Bug::Any404AsProof
         | Bug::TruncatedListAccepted
         | Bug::SetOrderNotKept
+        | Bug::NodeFromBeforeWait
         | Bug::PartialSetKept
         | Bug::TimeAddedAgain
         | Bug::DetailsWrittenAtOnce

@@ -85,6 +85,23 @@ impl OutsideWrites {
         }
     }
 
+    /// The Node is marked for deletion, as a finalizer demands, and replaced after that.
+    pub(crate) async fn terminate_node(&self, node: &str, marked: Duration, absent: Duration) {
+        if self.sandbox.get("v1", "Node", "", node).is_none() {
+            return;
+        }
+        let mut terminating = bare_node(node);
+        let metadata = &mut terminating["metadata"];
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        metadata["deletionGracePeriodSeconds"] = 0.into();
+        metadata["finalizers"] = json!(["example.com/drain"]);
+        self.sandbox.put(terminating);
+        let what = format!("{node}: the Node is marked for deletion, for {marked:?}");
+        self.recorder.struck(Fault::NodeTermination, what);
+        tokio::time::sleep(marked).await;
+        self.replace_node(node, absent).await;
+    }
+
     /// Changes the Lease; `false` where there is none.
     fn edit(&self, node: &str, change: impl FnOnce(&mut Value)) -> bool {
         let Some(mut lease) = self.lease(node) else {

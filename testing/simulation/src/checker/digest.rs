@@ -54,6 +54,8 @@ pub(super) struct Request {
     pub(super) sent: Time,
     /// The node whose Lease it is about, if it is about a single one.
     pub(super) node: Option<Arc<str>>,
+    /// Method, path and version: copies of a write have the same.
+    pub(super) what: String,
     /// It watches.
     pub(super) watches: bool,
     /// When the server's own answer came back whole.
@@ -133,10 +135,19 @@ pub(super) struct Belief {
     open: Option<Time>,
 }
 
+/// A time in which a Node existed and was not marked for deletion.
+pub(super) struct NodeSpan {
+    pub(super) node: Arc<str>,
+    pub(super) uid: Arc<str>,
+    pub(super) from: Time,
+    pub(super) to: Time,
+}
+
 /// Everything, by its number.
 #[derive(Default)]
 pub(super) struct Index {
     pub(super) commits: Vec<Commit>,
+    pub(super) nodes: Vec<NodeSpan>,
     pub(super) requests: BTreeMap<RequestId, Request>,
     pub(super) ops: BTreeMap<OpId, Op>,
     pub(super) beliefs: BTreeMap<BeliefId, Belief>,
@@ -345,6 +356,7 @@ impl Index {
                         sent: at,
                         node: node.clone(),
                         watches: what.ends_with(" watch"),
+                        what: what.clone(),
                         answered: None,
                     },
                 );
@@ -383,6 +395,29 @@ impl Index {
                     by: None,
                     also_by: Vec::new(),
                 });
+            }
+            Event::NodeChanged {
+                node,
+                uid,
+                terminating,
+            } => {
+                let is_last = |span: &&mut NodeSpan| span.node == *node && span.to == Time::NEVER;
+                let last = self.nodes.iter_mut().find(is_last);
+                let uid = uid.clone().filter(|_| !terminating);
+                match (last, uid) {
+                    (Some(last), Some(uid)) if last.uid == uid => {}
+                    (last, uid) => {
+                        if let Some(last) = last {
+                            last.to = at;
+                        }
+                        self.nodes.extend(uid.map(|uid| NodeSpan {
+                            node: node.clone(),
+                            uid,
+                            from: at,
+                            to: Time::NEVER,
+                        }));
+                    }
+                }
             }
             Event::Believes {
                 belief,

@@ -30,6 +30,9 @@ pub enum Rule {
     /// A lock is taken over only if exactly that acquisition was confirmed. Releases and renewals change
     /// only the caller's own acquisition, and only the given one if one was given.
     Meant,
+    /// The Node that owns a lock is one that its client could have read when it decided: it existed and was not
+    /// marked for deletion. The owner of a lock is not replaced by an earlier Node.
+    Owner,
     /// An extension adds its time once.
     AddedOnce,
     /// Once a release is asked for, nothing is renewed any more.

@@ -143,6 +143,7 @@ impl HistoryBuilder {
             duration: 10,
             transitions,
             nonce: Some(format!("nonce-{transitions}").into()),
+            owner: None,
             details: Details::default(),
         }
     }
@@ -272,6 +273,74 @@ fn the_holder_of_a_lock_that_was_broken_may_believe_to_its_end() {
     );
     story.believes(BOB, &acquisition, 10);
     assert_eq!(story.breaks(), []);
+}
+
+/// A Node of the lock's name; no uid: it is gone.
+fn node_changed(uid: Option<&str>, terminating: bool) -> Event {
+    Event::NodeChanged {
+        node: "n".into(),
+        uid: uid.map(Into::into),
+        terminating,
+    }
+}
+
+/// Alice acquires the lock for the Node `owner`.
+fn acquires_for(story: &mut HistoryBuilder, owner: &str) {
+    let op = story.calls(ALICE, ACQUIRE);
+    let transitions = story.lease.as_ref().map_or(0, |lease| lease.transitions) + 1;
+    let lease = Record {
+        owner: Some(owner.into()),
+        ..story.held(ALICE, transitions)
+    };
+    story.writes(ALICE, Some(op), lease);
+}
+
+#[test]
+fn a_lock_belongs_to_a_node_that_its_client_could_have_read() {
+    for (at, breaks) in [(35, vec![]), (60, vec![Rule::Owner])] {
+        let mut replaced = HistoryBuilder::begins();
+        replaced.happens(node_changed(Some("old"), false));
+        replaced.at(10).happens(node_changed(None, false));
+        replaced.happens(node_changed(Some("new"), false));
+        acquires_for(replaced.at(at), "old");
+        assert_eq!(replaced.breaks(), breaks, "replaced, at {at}");
+
+        let mut terminating = HistoryBuilder::begins();
+        terminating.happens(node_changed(Some("old"), false));
+        terminating.at(10).happens(node_changed(Some("old"), true));
+        acquires_for(terminating.at(at), "old");
+        assert_eq!(terminating.breaks(), breaks, "terminating, at {at}");
+    }
+    let mut asleep = HistoryBuilder::begins();
+    asleep.happens(node_changed(Some("old"), false));
+    asleep.at(10).happens(node_changed(None, false));
+    asleep.at(20).happens(Event::Froze {
+        client: ALICE,
+        how: Freeze::Suspended,
+    });
+    asleep.at(55).happens(Event::Thawed { client: ALICE });
+    acquires_for(asleep.at(60), "old");
+    assert_eq!(asleep.breaks(), []);
+}
+
+#[test]
+fn the_present_owner_is_not_replaced_by_an_earlier_node() {
+    for (at, breaks) in [(12, vec![]), (25, vec![Rule::Owner])] {
+        let mut story = HistoryBuilder::begins();
+        story.happens(node_changed(Some("old"), false));
+        story.at(8).happens(node_changed(None, false));
+        story.at(10).happens(node_changed(Some("new"), false));
+        story.commits(None);
+        let free = Record {
+            owner: Some("new".into()),
+            holder: None,
+            nonce: None,
+            ..story.held(BOB, 1)
+        };
+        story.commits(Some(free));
+        acquires_for(story.at(at), "old");
+        assert_eq!(story.breaks(), breaks, "at {at}");
+    }
 }
 
 #[test]

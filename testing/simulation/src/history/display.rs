@@ -17,7 +17,7 @@ impl fmt::Display for Acquisition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nonce = self.nonce.as_deref().unwrap_or("-");
         let nonce = nonce.get(..6).unwrap_or(nonce);
-        let uid = self.uid.get(..4).unwrap_or(&self.uid);
+        let uid = short(&self.uid);
         write!(f, "{}#{}/{nonce}@{uid}", self.holder, self.transitions)
     }
 }
@@ -36,13 +36,19 @@ impl fmt::Display for Record {
             None => write!(f, "nobody's, transitions {}", self.transitions),
             Some(acquisition) => write!(
                 f,
-                "{acquisition}, renewed {} for {}s{}",
+                "{acquisition}, renewed {} for {}s, of {}{}",
                 since(self.renewed),
                 self.duration,
+                self.owner.as_deref().map_or("-", short),
                 self.details
             ),
         }
     }
+}
+
+/// The beginning of a uid.
+fn short(uid: &str) -> &str {
+    uid.get(..4).unwrap_or(uid)
 }
 
 impl fmt::Display for Details {
@@ -115,6 +121,17 @@ impl fmt::Display for Entry {
             } => match lease {
                 Some(lease) => write!(f, "== {node} @{version} {lease}"),
                 None => write!(f, "== {node} @{version} gone"),
+            },
+            Event::NodeChanged {
+                node,
+                uid,
+                terminating,
+            } => match uid {
+                Some(uid) => {
+                    let terminating = if *terminating { ", terminating" } else { "" };
+                    write!(f, "== node/{node} {}{terminating}", short(uid))
+                }
+                None => write!(f, "== node/{node} gone"),
             },
             Event::Believes {
                 belief,
