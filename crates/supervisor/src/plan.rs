@@ -110,6 +110,12 @@ impl Plan {
         std::mem::take(&mut self.ask).then_some(Due::Ask)
     }
 
+    /// Records that the command has ended by itself. If this is noticed after the first limit, nobody knows whether it ended
+    /// before.
+    pub(crate) fn exited(&mut self, now: i64) {
+        self.ran_out |= self.phase == Phase::Running && now >= self.limits.term_at;
+    }
+
     /// Whether the first limit passed while the command was running. Returns true once.
     pub(crate) fn ran_out(&mut self) -> bool {
         std::mem::take(&mut self.ran_out)
@@ -174,6 +180,19 @@ mod tests {
         let mut plan = plan();
         assert_eq!(plan.due(200), Some(Due::Kill));
         assert!(plan.ran_out());
+    }
+
+    #[test]
+    fn a_command_that_is_found_to_have_ended_after_the_first_limit_ran_out() {
+        for (now, ran_out) in [(99, false), (100, true)] {
+            let mut plan = plan();
+            plan.exited(now);
+            assert_eq!(plan.ran_out(), ran_out, "at {now}");
+        }
+        let mut asked_to_end = plan();
+        asked_to_end.ending(LIMITS.kill_at);
+        asked_to_end.exited(100);
+        assert!(!asked_to_end.ran_out());
     }
 
     #[test]

@@ -146,9 +146,7 @@ impl Supervisor {
             self.plan.all_stopped(now);
         }
         let due = self.plan.due(now);
-        if self.plan.ran_out() {
-            self.channel.send(&SupervisorReport::OutOfTime);
-        }
+        self.report_out_of_time();
         match due {
             Some(Due::Ask) => {
                 // A process must run to handle TERM.
@@ -253,9 +251,17 @@ impl Supervisor {
         } else if status.continued() {
             self.channel.send(&SupervisorReport::Continued);
         } else {
+            self.plan.exited(now());
+            self.report_out_of_time();
             self.channel
                 .send(&SupervisorReport::Exited(Exit::of(status)));
             self.command = None;
+        }
+    }
+
+    fn report_out_of_time(&mut self) {
+        if self.plan.ran_out() {
+            self.channel.send(&SupervisorReport::OutOfTime);
         }
     }
 

@@ -499,6 +499,10 @@ impl Group {
                 self.exited = true;
                 self.job.ended(Some(exit));
                 self.scan_soon();
+                self.plan.exited(now());
+                if self.plan.ran_out() {
+                    events.push_back(Event::OutOfTime);
+                }
                 events.push_back(Event::Exited(exit));
             }
         }

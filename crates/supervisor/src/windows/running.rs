@@ -152,6 +152,10 @@ impl Running {
                 biased;
                 // Waits for the command itself. Other processes in the job object may outlive it.
                 status = running.job.inner_mut().wait() => {
+                    // If the machine was suspended, nobody knows whether it ended before its limit.
+                    if running.killed_until.is_none() && now() >= deadline {
+                        self.events.push_back(Event::OutOfTime);
+                    }
                     self.events.push_back(Event::Exited(exit(status?)));
                     running.exited = true;
                     // Processes that the command left running are killed.

@@ -14,6 +14,7 @@ tests![
     with_both_killed_the_command_itself_dies,
     with_both_stopped_everything_ends_when_the_supervisor_goes_on,
     with_both_stopped_everything_ends_when_the_caller_goes_on,
+    with_both_stopped_a_command_that_ends_after_its_limit_is_late,
     terminal_signals_and_term_do_not_end_the_supervisor,
 ];
 
@@ -111,11 +112,8 @@ fn with_both_killed_the_command_itself_dies() -> Result {
     Ok(())
 }
 
-/// A command and its child whose caller and supervisor are stopped, and whose limits have passed. No process
-/// can end them.
-fn with_both_stopped() -> (Caller, [Process; 2], i32) {
-    let mut caller = unlimited().grace(300).sh(FAMILY);
-    let family = [caller.process(), caller.process()];
+/// Stops a caller and its supervisor until the limits have passed. No process can end the command then. Returns the supervisor.
+fn stop_both(caller: &mut Caller) -> i32 {
     let supervisor = caller.supervisor();
     caller.limits(8_000, 8_300);
     // A running caller would continue a supervisor that has stopped.
@@ -123,8 +121,32 @@ fn with_both_stopped() -> (Caller, [Process; 2], i32) {
     caller.has_stopped();
     send(supervisor, Signal::STOP);
     is_past(8_300);
+    supervisor
+}
+
+/// A command and its child whose caller and supervisor are stopped, and whose limits have passed.
+fn with_both_stopped() -> (Caller, [Process; 2], i32) {
+    let mut caller = unlimited().grace(300).sh(FAMILY);
+    let family = [caller.process(), caller.process()];
+    let supervisor = stop_both(&mut caller);
     assert!(family.iter().all(Process::lives));
     (caller, family, supervisor)
+}
+
+fn with_both_stopped_a_command_that_ends_after_its_limit_is_late() -> Result {
+    let mut caller = unlimited().sh("echo ready; exec sleep 1000");
+    assert_eq!(caller.line(), "ready");
+    let command = Process::new(caller.pid);
+    stop_both(&mut caller);
+    send(caller.pid, Signal::USR1);
+    command.is_gone();
+    caller.signal(Signal::CONT);
+    let events = caller.events();
+    assert_eq!(
+        events,
+        "OutOfTime, Exited(Signal(Signal(10))), Ended(Ended { killed: 0, unkillable: 0 })"
+    );
+    Ok(())
 }
 
 fn with_both_stopped_everything_ends_when_the_supervisor_goes_on() -> Result {
