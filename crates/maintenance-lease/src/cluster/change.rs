@@ -791,3 +791,34 @@ fn existing_row<'a>(node: &str, row: &'a NodeLookup) -> Result<Option<&'a NodeRo
         NodeLookup::Forbidden | NodeLookup::Unread => Ok(None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::env::testing::Paused;
+    use crate::maintenance::Maintenance;
+    use crate::options::Acquire;
+
+    #[tokio::test]
+    async fn a_request_is_not_begun_after_a_pause_was_noticed() {
+        let machine = Arc::new(Paused::default());
+        let client = sandbox::Sandbox::new().client();
+        let maintenance = Maintenance::builder(client, "alice")
+            .env(machine.clone())
+            .build()
+            .unwrap();
+        let plan = maintenance.plan_acquire(&Acquire::new()).unwrap();
+        let running = Running::new(&maintenance.api, maintenance.task("n", plan));
+        machine.set_ahead(9_000_000);
+        let mut is_begun = false;
+        let request = async {
+            is_begun = true;
+            Ok(())
+        };
+        let result = running.unless_paused(request).await;
+        assert!(matches!(result, Err(ApiError::Paused)), "{result:?}");
+        assert!(!is_begun);
+    }
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::join;
 use maintenance_lease::protocol::Span;
-use maintenance_lease::{Acquire, Error, Hold, Keep, LostBy, Maintenance, Release};
+use maintenance_lease::{Acquire, Error, Guarded, Hold, Keep, LostBy, Maintenance, Release};
 
 use serde_json::json;
 
@@ -17,6 +17,7 @@ use crate::support::{Cluster, Fate, NODES, PausedMachine, Wire};
 on_both_servers! {
     a_contender_with_a_wrong_clock_takes_nothing_after_a_pause,
     a_waiter_writes_nothing_before_a_read_after_the_pause_is_answered,
+    work_that_ends_after_its_lock_on_a_suspended_machine_is_lost,
     a_lock_that_was_acquired_across_a_pause_is_read_before_it_is_believed,
     a_lock_that_was_lost_during_a_pause_is_not_kept,
     locks_from_before_a_pause_are_checked_before_work_begins,
@@ -96,6 +97,25 @@ async fn a_waiter_writes_nothing_before_a_read_after_the_pause_is_answered(clust
     cluster
         .patch(&path, json!({"metadata": {"finalizers": null}}))
         .await;
+}
+
+/// The work goes on before any timer has fired.
+async fn work_that_ends_after_its_lock_on_a_suspended_machine_is_lost(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let (alice, machine) = alice(&cluster, &Wire::clear());
+    let options = Acquire::new().duration(Duration::from_secs(12));
+    let held = alice.acquire(&node, &options).await.unwrap();
+    let work = async {
+        // The keeper waits for its next renewal by now.
+        cluster.env.sleep(Duration::from_millis(50)).await;
+        machine.suspend(Duration::from_secs(60));
+        tokio::task::yield_now().await;
+        Ok::<(), ()>(())
+    };
+    match held.guard(work).await {
+        Guarded::Lost(lost) => assert_eq!(lost.by, LostBy::Expiry),
+        other => panic!("{other:?}"),
+    }
 }
 
 async fn a_lock_that_was_acquired_across_a_pause_is_read_before_it_is_believed(cluster: Cluster) {

@@ -76,6 +76,7 @@ impl Env for StoppedClocks {
 pub(crate) struct PausedMachine {
     machine: Arc<dyn Env>,
     paused: AtomicI64,
+    suspended: AtomicI64,
     /// How far its wall clock is ahead, apart from pauses.
     ahead: Span,
 }
@@ -85,25 +86,39 @@ impl PausedMachine {
         Arc::new(Self {
             machine,
             paused: AtomicI64::new(0),
+            suspended: AtomicI64::new(0),
             ahead,
         })
     }
 
     /// Pauses the machine for this time, which only its wall clock shows.
     pub(crate) fn pause(&self, length: Duration) {
-        let micros = i64::try_from(length.as_micros()).expect("a short pause");
-        self.paused.fetch_add(micros, Ordering::SeqCst);
+        add(&self.paused, length);
     }
+
+    /// Suspends the machine for this time, which both of its clocks show. No timer has fired meanwhile.
+    pub(crate) fn suspend(&self, length: Duration) {
+        add(&self.suspended, length);
+    }
+
+    fn suspended(&self) -> Span {
+        Span::micros(self.suspended.load(Ordering::SeqCst))
+    }
+}
+
+fn add(clock: &AtomicI64, length: Duration) {
+    let micros = i64::try_from(length.as_micros()).expect("a short pause");
+    clock.fetch_add(micros, Ordering::SeqCst);
 }
 
 impl Env for PausedMachine {
     fn wall(&self) -> Instant {
         let paused = Span::micros(self.paused.load(Ordering::SeqCst));
-        self.machine.wall() + paused + self.ahead
+        self.machine.wall() + paused + self.suspended() + self.ahead
     }
 
     fn boot(&self) -> BootInstant {
-        self.machine.boot()
+        self.machine.boot().plus(self.suspended())
     }
 
     fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
