@@ -291,11 +291,11 @@ where
 
     /// Releases what was acquired at these places without an answer, as far as that is done within
     /// [`GRACE_AFTER_INTERRUPT`]. Returns where nothing can take effect any more.
-    pub(super) async fn release_unreported(&self, places: Vec<usize>) -> Vec<usize> {
-        let locks = self.locks;
+    pub(super) async fn release_unreported(&mut self, places: Vec<usize>) -> Vec<usize> {
+        // A shared reference to the whole driver would need an interrupt that is `Sync`.
+        let (locks, targets, since) = (self.locks, &self.targets, self.writes_before);
         let withdrawing = stream::iter(places).map(|at| {
-            let release_unreported =
-                locks.release_unanswered(&self.targets[at].node, self.writes_before);
+            let release_unreported = locks.release_unanswered(&targets[at].node, since);
             release_unreported.map(move |ended| ended.is_ok().then_some(at))
         });
         let settled = withdrawing

@@ -7,6 +7,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use maintenance_lease::{
     Acquire, Call, HeldLease, HeldSet, HeldState, Hold, Keep, LeaderElection, Lost, Maintenance,
     NodeAndLease, NodeEvent, NodeLease, Release, Renew, Requests, RowDetail, SetOptions,
@@ -83,7 +84,8 @@ fn waiting(locks: &Maintenance, election: &LeaderElection, seen: fn() -> Option<
 }
 
 fn sets(locks: &Maintenance, held: HeldSet, options: &SetOptions) {
-    sendable(locks.lock_all(["n"], options, std::future::ready(()), |_| ()));
+    let interrupt: BoxFuture<'static, ()> = Box::pin(std::future::ready(()));
+    sendable(locks.lock_all(["n"], options, interrupt, |_| ()));
     sendable(locks.acquire_all(["n"], &Acquire::new()));
     sendable(held.guard(async { Ok::<_, Infallible>(()) }));
     sendable(held.release());

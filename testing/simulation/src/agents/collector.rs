@@ -202,13 +202,8 @@ async fn until_stopped(
         Stop::Interrupt(after) => (agent.machine.sleep(after), pending().boxed()),
         Stop::Drop(after) => (pending().boxed(), agent.machine.sleep(after)),
     };
-    let locking = agent.maintenance.lock_all(
-        targets,
-        options,
-        // The call shares it with its own parts: it has to be `Sync`.
-        interrupt.shared(),
-        |_| (),
-    );
+    let maintenance = &agent.maintenance;
+    let locking = maintenance.lock_all(targets, options, interrupt, |_| ());
     match select(pin!(locking), dropped).await {
         Either::Left((outcome, _)) => Some(outcome),
         Either::Right(_) => None,
