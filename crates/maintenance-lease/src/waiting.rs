@@ -5,6 +5,7 @@ mod progress;
 mod spread;
 
 use self::contender::Contender;
+pub(crate) use self::contender::OLDEST_NODE;
 pub(crate) use self::progress::Goal;
 pub use self::progress::{Blocked, Progress};
 use crate::cluster::reads::NodeAndLease;

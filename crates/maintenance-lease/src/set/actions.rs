@@ -17,6 +17,7 @@ use crate::cluster::reads::{NodeAndLease, NodeLookup};
 use crate::maintenance::Maintenance;
 use crate::outcome::{Change, Done, Error, Refused};
 use crate::protocol::{BootInstant, Instant, Refusal, SKEW_BUDGET};
+use crate::waiting::OLDEST_NODE;
 
 /// Why places of a set are not locked.
 type Failed = BTreeMap<usize, SetError>;
@@ -40,6 +41,8 @@ pub(super) struct Driver<'a, I, P> {
     pub(super) interrupt: Interrupt<'a, I>,
     pub(super) progress: P,
     pub(super) begun: BootInstant,
+    /// How many pauses of the machine had been suspected then.
+    suspected_pauses: u64,
     /// When the first lock of this round was acquired.
     pub(super) held_since: BootInstant,
     /// When to stop waiting for a caller that may release a lock soon.
@@ -88,6 +91,7 @@ where
             interrupt,
             progress,
             begun,
+            suspected_pauses: locks.api.time.suspected_pauses(),
             held_since: begun,
             time_limit_ends: None,
         }
@@ -112,6 +116,14 @@ where
                 false => self.rewritten.iter().copied().map(name).collect(),
             },
         }
+    }
+
+    /// What was read of a place before this call, unless it may be outdated.
+    pub(super) fn take_seen(&mut self, at: usize) -> Option<NodeAndLease> {
+        let api = &self.locks.api;
+        let is_recent = api.env.boot().since(self.begun) <= OLDEST_NODE
+            && api.time.suspected_pauses() == self.suspected_pauses;
+        self.targets[at].seen.take().filter(|_| is_recent)
     }
 
     /// Checks what was read before: if one node would be refused, nothing is written.

@@ -50,7 +50,7 @@ where
         let env = locks.api.env.clone();
         let waits = self.manner == OnConflict::Waiting;
         let owns = self.taken.is_any_new();
-        let (node, seen) = (self.targets[at].node.clone(), self.targets[at].seen.take());
+        let (node, seen) = (self.targets[at].node.clone(), self.take_seen(at));
         let (held, all) = (self.taken.places.len(), self.targets.len());
         let begun = env.boot();
         let limit = match waits {

@@ -28,7 +28,7 @@ const LONGEST_NAP: Duration = Duration::from_secs(30);
 
 /// A Node that was read longer ago may have been replaced or marked for deletion: it is read again before the lock is
 /// acquired. Shorter waits do without, so a release hands over by one write.
-const OLDEST_NODE: Span = Span::seconds(30);
+pub(crate) const OLDEST_NODE: Span = Span::seconds(30);
 
 /// When the Node and the Lease were last read.
 #[derive(Clone, Copy)]

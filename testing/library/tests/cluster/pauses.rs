@@ -1,13 +1,16 @@
 //! A machine that was paused: no decision is made, and no work begins or continues, on data that
 //! the pause made doubtful.
 
+use std::future::pending;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::join;
 use maintenance_lease::protocol::Span;
-use maintenance_lease::{Acquire, Error, Guarded, Hold, Keep, LostBy, Maintenance, Release};
+use maintenance_lease::{
+    Acquire, Error, Guarded, Hold, Keep, LostBy, Maintenance, Release, SetError, SetOptions, Target,
+};
 
 use serde_json::json;
 
@@ -17,6 +20,7 @@ use crate::support::{Cluster, Fate, NODES, PausedMachine, Wire};
 on_both_servers! {
     a_contender_with_a_wrong_clock_takes_nothing_after_a_pause,
     a_waiter_writes_nothing_before_a_read_after_the_pause_is_answered,
+    a_set_that_waits_reads_again_what_was_read_before_a_pause,
     work_that_ends_after_its_lock_on_a_suspended_machine_is_lost,
     a_lock_that_was_acquired_across_a_pause_is_read_before_it_is_believed,
     a_lock_that_was_lost_during_a_pause_is_not_kept,
@@ -94,6 +98,40 @@ async fn a_waiter_writes_nothing_before_a_read_after_the_pause_is_answered(clust
         matches!(&acquired, Err(Error::NodeDeleting(deleting)) if *deleting == node),
         "{acquired:?}"
     );
+    cluster
+        .patch(&path, json!({"metadata": {"finalizers": null}}))
+        .await;
+}
+
+/// The second Node is marked for deletion while the first one is being locked.
+async fn a_set_that_waits_reads_again_what_was_read_before_a_pause(cluster: Cluster) {
+    let (first, second) = (cluster.node("a").await, cluster.node("b").await);
+    let path = format!("{NODES}/{second}");
+    let finalizers = json!({"metadata": {"finalizers": ["example.com/drain"]}});
+    cluster.patch(&path, finalizers).await;
+    let paused: Arc<Mutex<Option<Arc<PausedMachine>>>> = Arc::default();
+    let (other, deleted, machine) = (cluster.clone(), path.clone(), paused.clone());
+    let wire = Wire::first_write(Fate::Meanwhile(Box::pin(async move {
+        other.delete(&deleted).await;
+        let machine = machine.lock().unwrap().take().expect("it is known by now");
+        machine.pause(PAUSE);
+    })));
+    let (alice, machine) = alice(&cluster, &wire);
+    *paused.lock().unwrap() = Some(machine);
+    let mut targets = Vec::new();
+    for node in [&first, &second] {
+        let mut target = Target::from(node.as_str());
+        target.seen = Some(alice.read(node, true).await.unwrap());
+        targets.push(target);
+    }
+    let options = SetOptions::acquire(Acquire::new()).wait(None);
+    let outcome = alice.lock_all(targets, &options, pending(), |_| ()).await;
+    let failed = outcome.failed.get(&second);
+    assert!(
+        matches!(failed, Some(SetError::Lock(Error::NodeDeleting(_)))),
+        "{outcome:?}"
+    );
+    assert!(outcome.held.is_empty(), "{outcome:?}");
     cluster
         .patch(&path, json!({"metadata": {"finalizers": null}}))
         .await;
