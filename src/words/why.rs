@@ -194,7 +194,7 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
         Reason::Provisioning { provisioner } => {
             format!("{} has not created its volume yet.", escape(provisioner))
         }
-        Reason::Content { message } => {
+        Reason::Content { message, .. } => {
             format!("The namespace controller says: {}", quoted(message))
         }
         Reason::Left {

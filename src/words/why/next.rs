@@ -346,7 +346,9 @@ impl Commands<'_> {
             Reason::NoClass { .. } => {
                 self.kubectl_outside("get storageclasses", "see which classes exist");
             }
-            Reason::Content { .. } => {
+            Reason::Content {
+                undiscovered: true, ..
+            } => {
                 self.kubectl_outside("get apiservices", "see which API groups are not available");
             }
             Reason::InOrder { pod, .. } => self.why(&format!("pod/{pod}")),
@@ -362,7 +364,8 @@ impl Commands<'_> {
                 let line = format!("describe {}", for_shell(owner));
                 self.kubectl(&line, "read its events");
             }
-            Reason::ContentFinalizer { .. }
+            Reason::Content { .. }
+            | Reason::ContentFinalizer { .. }
             | Reason::Unreported
             | Reason::NothingReported
             | Reason::Evicted { .. }

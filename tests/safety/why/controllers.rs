@@ -15,6 +15,20 @@ struct Stage {
     namespace: String,
 }
 
+/// Runs a test on a control plane whose nodes are unreachable 8 s after they were created, because no kubelets
+/// renew their heartbeats.
+fn stage_of_dead_nodes(prefix: &str, test: impl FnOnce(&Stage)) {
+    static PLANE: OnceLock<ControlPlane> = OnceLock::new();
+    let plane = PLANE.get_or_init(|| {
+        let plane = ControlPlane::builder()
+            .controller_manager_flag("--node-monitor-period=1s")
+            .controller_manager_flag("--node-monitor-grace-period=8s")
+            .start();
+        plane.expect("a control plane")
+    });
+    on_plane(plane, prefix, test);
+}
+
 /// Runs a test, and keeps the server's logs if it fails.
 fn stage(prefix: &str, test: impl FnOnce(&Stage)) {
     static PLANE: OnceLock<ControlPlane> = OnceLock::new();
@@ -25,6 +39,10 @@ fn stage(prefix: &str, test: impl FnOnce(&Stage)) {
             .start();
         plane.expect("a control plane")
     });
+    on_plane(plane, prefix, test);
+}
+
+fn on_plane(plane: &'static ControlPlane, prefix: &str, test: impl FnOnce(&Stage)) {
     let _logs = plane.keep_logs_on_panic(prefix);
     let cluster = Cluster::of_plane(prefix, plane);
     let namespace = cluster.name("shop");
@@ -61,6 +79,7 @@ impl Stage {
                 "metadata": {"name": name, "labels": {"app": "web"}},
                 "spec": {
                     "nodeName": node,
+                    "terminationGracePeriodSeconds": 1,
                     "containers": [{"name": "main", "image": "none"}],
                     "volumes": volumes,
                 },
@@ -135,6 +154,17 @@ impl Stage {
                 .maint(["why", "-n", &self.namespace, object, "-o", "json"]);
             let run = run.run();
             run.code == 0 && codes(&run).iter().any(|one| one == code)
+        });
+    }
+
+    /// Waits until the namespace controller reports this condition.
+    fn until_namespace_has(&self, condition: &str) {
+        let namespace = format!("/api/v1/namespaces/{}", self.namespace);
+        self.until(condition, || {
+            let namespace = self.cluster.get(&namespace);
+            let conditions = namespace["status"]["conditions"].as_array();
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|one| one["type"] == *condition && one["status"] == "True")
         });
     }
 
@@ -225,6 +255,28 @@ fn a_stuck_namespace_is_explained_by_what_is_left_in_it() {
         ");
         let none = json!({"metadata": {"finalizers": null}});
         stage.cluster.patch(&format!("{configs}/held"), &none);
+    });
+}
+
+#[test]
+fn a_namespace_names_the_pods_of_a_dead_node_that_keep_it() {
+    stage_of_dead_nodes("why-namespace-pods", |stage| {
+        let node = stage.node("worker-1");
+        stage.pod("web-0", &node, None);
+        let path = format!("/api/v1/namespaces/{}", stage.namespace);
+        stage.cluster.delete(&path);
+        stage.until_namespace_has("NamespaceDeletionContentFailure");
+        let namespace = format!("namespace/{}", stage.namespace);
+        let run = stage.why(&[&namespace]);
+        assert_snapshot!(stage.shown(&run), @"
+        $ kubectl maint why -n shop namespace/shop
+        namespace/shop has been Terminating for [age]. Still in it: pods (1: web-0).
+
+        Next:
+          # explain this object too
+          kubectl maint why pod/web-0 -n shop
+        -- exit code 0
+        ");
     });
 }
 

@@ -233,6 +233,8 @@ pub enum Reason {
     Content {
         /// The controller's message.
         message: String,
+        /// An API group could not be discovered, for example because its API service is down.
+        undiscovered: bool,
     },
     /// Objects of a kind are left in the namespace.
     Left {

@@ -20,9 +20,12 @@ const FINALIZERS: (&str, &str) = (
 /// The text after each count in both messages.
 const INSTANCES: &str = " resource instances";
 
+/// The condition that some API groups could not be discovered.
+const DISCOVERY: &str = "NamespaceDeletionDiscoveryFailure";
+
 /// All conditions that the namespace controller sets.
 const CONDITIONS: [&str; 5] = [
-    "NamespaceDeletionDiscoveryFailure",
+    DISCOVERY,
     "NamespaceDeletionGroupVersionParsingFailure",
     "NamespaceDeletionContentFailure",
     "NamespaceContentRemaining",
@@ -41,14 +44,17 @@ pub struct NamespaceEvidence {
     pub names: Vec<(&'static str, Known<Vec<String>>)>,
 }
 
-/// The kinds of remaining objects in `namespace` that can be explained.
+/// The kinds of objects in `namespace` that may remain and can be explained. While pods are left, the
+/// controller does not report what remains (`OrderedNamespaceDeletion`).
 #[must_use]
 pub fn named(namespace: &Namespace) -> Vec<&'static str> {
-    let left = counted(namespace, "NamespaceContentRemaining", LEFT).unwrap_or_default();
+    if namespace.metadata.deletion_timestamp.is_none() {
+        return Vec::new();
+    }
     let explained = ["pods", "persistentvolumeclaims"];
-    let reports_nothing = reports_nothing(namespace);
-    let is_left =
-        |kind: &&str| reports_nothing || left.iter().any(|(resource, _)| resource == kind);
+    let is_counted = message(namespace, "NamespaceContentRemaining").is_some();
+    let left = counted(namespace, "NamespaceContentRemaining", LEFT).unwrap_or_default();
+    let is_left = |kind: &&str| !is_counted || left.iter().any(|(resource, _)| resource == kind);
     explained.into_iter().filter(is_left).collect()
 }
 
@@ -61,15 +67,11 @@ pub fn diagnose_namespace(evidence: &NamespaceEvidence, now: Now) -> Diagnosis {
     };
     let since = instant(since).min(now.latest);
     let mut found = Diagnosis::new(State::Terminating { since });
-    for condition in [
-        "NamespaceDeletionDiscoveryFailure",
-        "NamespaceDeletionGroupVersionParsingFailure",
-    ] {
+    for condition in [DISCOVERY, "NamespaceDeletionGroupVersionParsingFailure"] {
         found.extend(quoted(namespace, condition));
     }
-    let reports_nothing = reports_nothing(namespace);
     match counted(namespace, "NamespaceContentRemaining", LEFT) {
-        Some(_) if reports_nothing => {
+        Some(left) if left.is_empty() => {
             for (kind, names) in &evidence.names {
                 let names = found.known(kind, names).filter(|names| !names.is_empty());
                 let left = names.map(|names| Reason::Left {
@@ -115,25 +117,20 @@ pub fn diagnose_namespace(evidence: &NamespaceEvidence, now: Now) -> Diagnosis {
     found.extend(of_spec.map(|name| Reason::Finalizer(Finalizer::named(name))));
     let own = Finalizer::all(&namespace.metadata).map(Reason::Finalizer);
     found.extend(own);
-    if found.reasons.is_empty() {
-        found.push(match reports_nothing {
-            true => Reason::NothingReported,
-            false => Reason::Unreported,
-        });
+    if !is_reported(namespace) {
+        found.push(Reason::Unreported);
+    } else if found.reasons.is_empty() {
+        found.push(Reason::NothingReported);
     }
     found
 }
 
-/// Whether the controller has reported that nothing is wrong and nothing is left. It may do so before the
-/// pods have ended, so something may still be left.
-fn reports_nothing(namespace: &Namespace) -> bool {
+/// Whether the controller has reported on the namespace.
+fn is_reported(namespace: &Namespace) -> bool {
     let status = namespace.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_ref());
-    let conditions = conditions.into_iter().flatten();
-    let mut reported = conditions
-        .filter(|one| CONDITIONS.contains(&&*one.type_))
-        .peekable();
-    reported.peek().is_some() && reported.all(|one| one.status != "True")
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|one| CONDITIONS.contains(&&*one.type_))
 }
 
 /// The message of a condition that is True.
@@ -148,6 +145,7 @@ fn message<'a>(namespace: &'a Namespace, kind: &str) -> Option<&'a str> {
 fn quoted(namespace: &Namespace, condition: &str) -> Option<Reason> {
     message(namespace, condition).map(|message| Reason::Content {
         message: message.to_owned(),
+        undiscovered: condition == DISCOVERY,
     })
 }
 
@@ -176,6 +174,10 @@ mod tests {
     use super::*;
 
     fn reasons(conditions: &[(&str, &str)], change: &Value) -> Vec<Reason> {
+        reasons_with(conditions, change, &["web-0"])
+    }
+
+    fn reasons_with(conditions: &[(&str, &str)], change: &Value, pods: &[&str]) -> Vec<Reason> {
         let conditions: Vec<Value> = conditions
             .iter()
             .map(|(kind, message)| json!({"type": kind, "status": "True", "message": message}))
@@ -190,7 +192,10 @@ mod tests {
         });
         let evidence = NamespaceEvidence {
             namespace: serde_json::from_value(namespace).expect("a namespace"),
-            names: vec![("pods", Known::Yes(vec!["web-0".to_owned()]))],
+            names: vec![(
+                "pods",
+                Known::Yes(pods.iter().map(|&name| name.to_owned()).collect()),
+            )],
         };
         diagnose_namespace(&evidence, Now::at(Instant::from_micros(9))).reasons
     }
@@ -255,9 +260,34 @@ mod tests {
         assert_eq!(diagnosed("False", &["web-0"]), (read.clone(), vec![left]));
         let nothing = vec![Reason::NothingReported];
         assert_eq!(diagnosed("False", &[]), (read, nothing));
-        let message = String::new();
-        let quoted = Reason::Content { message };
+        let quoted = Reason::Content {
+            message: String::new(),
+            undiscovered: true,
+        };
         assert!(diagnosed("True", &["web-0"]).1.contains(&quoted));
+    }
+
+    #[test]
+    fn pods_are_found_while_they_keep_the_controller_from_reporting_them() {
+        let generic = "Failed to delete all resource types, 1 remaining: failed to delete pods for namespace: \
+                       shop, err: unexpected items still remain in namespace: shop for gvr: /v1, Resource=pods";
+        let left = || Reason::Left {
+            resource: "pods".to_owned(),
+            count: 1,
+            names: vec!["web-0".to_owned()],
+        };
+        let failure = ("NamespaceDeletionContentFailure", generic);
+        assert_eq!(reasons(&[failure], &json!({})), [left()]);
+        let undiscovered = Reason::Content {
+            message: "stale GroupVersion".to_owned(),
+            undiscovered: true,
+        };
+        let discovery = (DISCOVERY, "stale GroupVersion");
+        assert_eq!(
+            reasons(&[discovery, failure], &json!({})),
+            [undiscovered, left()]
+        );
+        assert_eq!(reasons(&[], &json!({})), [left(), Reason::Unreported]);
     }
 
     #[test]
@@ -269,22 +299,25 @@ mod tests {
             "NamespaceDeletionContentFailure",
         ] {
             let message = "something else".to_owned();
-            let found = reasons(&[(condition, &message)], &json!({}));
-            assert_eq!(found, [Reason::Content { message }], "{condition}");
+            let found = reasons_with(&[(condition, &message)], &json!({}), &[]);
+            let undiscovered = condition == DISCOVERY;
+            let quoted = Reason::Content {
+                message,
+                undiscovered,
+            };
+            assert_eq!(found, [quoted], "{condition}");
         }
     }
 
     #[test]
     fn its_own_finalizers_keep_it_too() {
-        let found = reasons(
+        let found = reasons_with(
             &[],
             &json!({"spec": ["kubernetes", "example.com/a"], "metadata": ["example.com/b"]}),
+            &[],
         );
         let named = |name| Reason::Finalizer(Finalizer::named(name));
-        assert_eq!(found, [named("example.com/a"), named("example.com/b")]);
-        assert_eq!(
-            reasons(&[], &json!({"spec": ["kubernetes"]})),
-            [Reason::Unreported]
-        );
+        let [a, b] = ["example.com/a", "example.com/b"].map(named);
+        assert_eq!(found, [a, b, Reason::Unreported]);
     }
 }
