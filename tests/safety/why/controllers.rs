@@ -277,6 +277,33 @@ fn a_namespace_names_the_pods_of_a_dead_node_that_keep_it() {
           kubectl maint why pod/web-0 -n shop
         -- exit code 0
         ");
+
+        let services = "/apis/apiregistration.k8s.io/v1/apiservices";
+        let name = "v1.metrics.example.com";
+        stage.cluster.create(
+            services,
+            &json!({
+                "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+                "metadata": {"name": name},
+                "spec": {
+                    "group": "metrics.example.com", "version": "v1", "groupPriorityMinimum": 100,
+                    "versionPriority": 100, "insecureSkipTLSVerify": true,
+                    "service": {"namespace": "default", "name": "none"},
+                },
+            }),
+        );
+        stage.until_namespace_has("NamespaceDeletionDiscoveryFailure");
+        let run = stage.why(&[&namespace]);
+        stage.cluster.delete(&format!("{services}/{name}"));
+        for part in [
+            "Discovery failed for some groups, 1 failing",
+            "Still in it: pods (1: web-0).",
+            "kubectl get apiservices",
+            "kubectl maint why pod/web-0 ",
+        ] {
+            let text = run.stdout.split_whitespace().collect::<Vec<_>>();
+            assert!(text.join(" ").contains(part), "{run}");
+        }
     });
 }
 
