@@ -308,6 +308,64 @@ fn a_namespace_names_the_pods_of_a_dead_node_that_keep_it() {
 }
 
 #[test]
+fn a_refused_deletion_is_quoted_besides_what_else_keeps_a_namespace() {
+    stage("why-namespace-refused", |stage| {
+        let admission = "/apis/admissionregistration.k8s.io/v1";
+        let policy = stage.cluster.name("keep");
+        let scope = json!({"matchLabels": {"kubernetes.io/metadata.name": stage.namespace}});
+        stage.cluster.create(
+            &format!("{admission}/validatingadmissionpolicies"),
+            &json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+                "metadata": {"name": policy},
+                "spec": {
+                    "matchConstraints": {"resourceRules": [{
+                        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"],
+                        "resources": ["configmaps"],
+                    }]},
+                    "validations": [{"expression": "false", "message": "keep the configuration"}],
+                },
+            }),
+        );
+        stage.cluster.create(
+            &format!("{admission}/validatingadmissionpolicybindings"),
+            &json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+                "metadata": {"name": policy},
+                "spec": {
+                    "policyName": policy, "validationActions": ["Deny"],
+                    "matchResources": {"namespaceSelector": scope},
+                },
+            }),
+        );
+        let secrets = stage.at("/api/v1", "secrets");
+        let held = json!({"metadata": {"name": "held", "finalizers": ["example.com/backup"]}});
+        stage.cluster.create(&secrets, &held);
+        let config = json!({"metadata": {"name": "config"}});
+        stage
+            .cluster
+            .create(&stage.at("/api/v1", "configmaps"), &config);
+        stage.until("the policy works", || {
+            let config = stage.at("/api/v1", "configmaps/config?dryRun=All");
+            let refused = stage.cluster.try_send("DELETE", &config, None);
+            refused.is_err()
+        });
+        let path = format!("/api/v1/namespaces/{}", stage.namespace);
+        stage.cluster.delete(&path);
+        stage.until_namespace_has("NamespaceContentRemaining");
+        let run = stage.why(&[&format!("namespace/{}", stage.namespace)]);
+        let binding = format!("{admission}/validatingadmissionpolicybindings/{policy}");
+        stage.cluster.delete(&binding);
+        let none = json!({"metadata": {"finalizers": null}});
+        stage.cluster.patch(&format!("{secrets}/held"), &none);
+        let text = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("Still in it: secrets (1)."), "{run}");
+        assert!(text.contains("keep the configuration"), "{run}");
+        assert!(!text.contains("apiservices"), "{run}");
+    });
+}
+
+#[test]
 fn a_claim_in_use_is_shown_with_its_pods() {
     stage("why-claim", |stage| {
         let node = stage.node("worker-1");

@@ -20,6 +20,12 @@ const FINALIZERS: (&str, &str) = (
 /// The text after each count in both messages.
 const INSTANCES: &str = " resource instances";
 
+/// The start of the message of `NamespaceDeletionContentFailure`; the number of errors and the errors follow.
+const FAILED: &str = "Failed to delete all resource types, ";
+
+/// The error for objects that remain without a finalizer.
+const REMAIN: &str = "unexpected items still remain in namespace: ";
+
 /// The condition that some API groups could not be discovered.
 const DISCOVERY: &str = "NamespaceDeletionDiscoveryFailure";
 
@@ -106,7 +112,7 @@ pub fn diagnose_namespace(evidence: &NamespaceEvidence, now: Now) -> Diagnosis {
         }
         None => found.extend(quoted(namespace, "NamespaceFinalizersRemaining")),
     }
-    if found.reasons.is_empty() {
+    if found.reasons.is_empty() || !only_says_that_something_remains(namespace) {
         found.extend(quoted(namespace, "NamespaceDeletionContentFailure"));
     }
     let of_spec = namespace
@@ -123,6 +129,16 @@ pub fn diagnose_namespace(evidence: &NamespaceEvidence, now: Now) -> Diagnosis {
         found.push(Reason::NothingReported);
     }
     found
+}
+
+/// Whether every error of a failed deletion only says that objects remain. The other reasons name these objects.
+fn only_says_that_something_remains(namespace: &Namespace) -> bool {
+    let message = message(namespace, "NamespaceDeletionContentFailure").unwrap_or_default();
+    let errors = message.strip_prefix(FAILED).and_then(|message| {
+        let (count, errors) = message.split_once(" remaining: ")?;
+        Some((count.parse().ok()?, errors))
+    });
+    errors.is_some_and(|(count, errors): (usize, &str)| errors.matches(REMAIN).count() == count)
 }
 
 /// Whether the controller has reported on the namespace.
@@ -212,7 +228,8 @@ mod tests {
                 ("NamespaceFinalizersRemaining", finalizers),
                 (
                     "NamespaceDeletionContentFailure",
-                    "unexpected items still remain",
+                    "Failed to delete all resource types, 1 remaining: \
+                     unexpected items still remain in namespace: shop for gvr: /v1, Resource=pods",
                 ),
             ],
             &json!({"spec": ["kubernetes"]}),
@@ -288,6 +305,30 @@ mod tests {
             [undiscovered, left()]
         );
         assert_eq!(reasons(&[], &json!({})), [left(), Reason::Unreported]);
+    }
+
+    #[test]
+    fn a_failure_to_delete_is_quoted_unless_it_only_counts_what_remains() {
+        let quotes = |message: &str| {
+            let found = reasons(&[("NamespaceDeletionContentFailure", message)], &json!({}));
+            let quoted = Reason::Content {
+                message: message.to_owned(),
+                undiscovered: false,
+            };
+            found.contains(&quoted)
+        };
+        let remain = "unexpected items still remain in namespace: shop for gvr: /v1, Resource=pods";
+        let failed = |count, errors: &str| {
+            format!("Failed to delete all resource types, {count} remaining: {errors}")
+        };
+        assert!(!quotes(&failed(1, remain)));
+        assert!(!quotes(&failed(2, &format!("{remain}, {remain}"))));
+        assert!(quotes(&failed(
+            2,
+            &format!("admission webhook denied it, {remain}")
+        )));
+        assert!(quotes(&failed(1, "admission webhook denied it")));
+        assert!(quotes("something else"));
     }
 
     #[test]
