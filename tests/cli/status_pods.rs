@@ -117,6 +117,8 @@ fn pods_on_an_unreachable_node_are_described() {
             &json!({"metadata": {"finalizers": ["example.com/backup"]}}),
         );
         let pods = format!("/api/v1/namespaces/{namespace}/pods");
+        let failed = json!({"status": {"phase": "Failed"}});
+        cluster.patch(&format!("{pods}/held-0/status"), &failed);
         cluster.delete(&format!("{pods}/held-0?gracePeriodSeconds=0"));
         cluster.delete(&format!("{pods}/db-0?gracePeriodSeconds=1"));
         let volume = cluster.name("csi-1");

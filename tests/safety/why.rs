@@ -200,6 +200,35 @@ fn a_finalizer_is_named_with_who_removes_it() {
 }
 
 #[test]
+fn a_force_deleted_pod_is_not_called_ended_before_its_kubelet_says_so() {
+    fixture("why-forced", |fixture| {
+        let kept = json!({"metadata": {"finalizers": ["example.com/backup"]}});
+        fixture.make_pod("web-2", &kept);
+        let path = format!("{}?gracePeriodSeconds=0", fixture.pod_path("web-2"));
+        fixture.cluster.delete(&path);
+        let run = fixture.why(&["pod/web-2"]);
+        assert_snapshot!(fixture.shown(&run), @"
+        $ kubectl maint why -n shop pod/web-2
+        pod/web-2 should have ended [length] ago. node/worker-1 has been unreachable for 10m, so its
+        kubelet cannot end the pod or confirm that it ended. Finalizer example.com/backup: the controller of
+        this finalizer has to remove it; unknown added it.
+
+        Next:
+          # show the state of the node, and who works on it
+          kubectl maint describe worker-1
+          # see who added it, and check that this controller runs
+          kubectl get pod web-2 -o yaml --show-managed-fields -n shop
+          # power it off, then let its pods run elsewhere
+          kubectl maint fence worker-1 -- HOOK
+        -- exit code 0
+        ");
+        fixture.report("web-2", &json!({"phase": "Failed"}));
+        let run = fixture.why(&["pod/web-2", "-o", "json"]);
+        assert_eq!(run.item()["state"], "HeldByFinalizer");
+    });
+}
+
+#[test]
 fn on_a_live_node_the_kubelet_has_time_or_hangs() {
     fixture("why-alive", |fixture| {
         fixture.heartbeat();

@@ -35,6 +35,7 @@ fn pod(owner: &str, name: &str, health: &Health, state: State, reasons: &[Reason
         owner: Some(owner.to_owned()),
         health: Some(health.clone()),
         found: Diagnosis {
+            forced: false,
             state,
             node: is_placed.then(|| "worker-1".to_owned()),
             reasons: of_node.into_iter().chain(reasons.iter().cloned()).collect(),

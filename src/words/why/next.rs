@@ -41,6 +41,8 @@ enum CommandRisk {
 struct Commands<'a> {
     program: &'a Program,
     subject: &'a Object,
+    /// The subject was force-deleted already.
+    is_forced: bool,
     steps: Vec<Step>,
 }
 
@@ -49,6 +51,7 @@ pub(crate) fn steps(subject: &Object, found: &Diagnosis, program: &Program) -> V
     let mut commands = Commands {
         program,
         subject,
+        is_forced: found.forced,
         steps: Vec::new(),
     };
     let is_unreachable = |reason: &Reason| {
@@ -217,7 +220,7 @@ impl Commands<'_> {
                     command,
                     "power it off, then let its pods run elsewhere",
                 );
-                if matches!(state, State::Terminating { .. }) {
+                if matches!(state, State::Terminating { .. }) && !self.is_forced {
                     let command = program.run(format_args!(
                         "force-delete {}{}",
                         for_shell(&self.subject.shown()),

@@ -78,8 +78,8 @@ impl PodSnapshot {
         self.node.is_empty()
     }
 
-    /// Whether only its finalizers keep it, because it was force-deleted before or its kubelet has ended it.
-    /// This excludes a pod whose Job waits for its phase: that Job never removes its finalizer by itself.
+    /// Whether only its finalizers keep its object, because it was force-deleted before or its kubelet has ended
+    /// it. If it was force-deleted, it may still run. This excludes a pod whose Job waits for its phase: that Job never removes its finalizer by itself.
     #[must_use]
     pub fn was_forced(&self) -> bool {
         self.ends.is_some() && self.grace == 0 && !self.finalizers.is_empty() && !self.job_waits

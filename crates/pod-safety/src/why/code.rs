@@ -30,7 +30,7 @@ pub enum StuckState {
     Ending,
     /// It is being deleted, and should be gone by now.
     Terminating,
-    /// It has ended, and only finalizers keep the object.
+    /// It has ended or was never on a node, and only finalizers keep the object.
     HeldByFinalizer,
 }
 

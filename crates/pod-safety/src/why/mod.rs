@@ -29,6 +29,8 @@ pub struct Diagnosis {
     pub state: State,
     /// The node of the pod, if the object is a pod with a node.
     pub node: Option<String>,
+    /// The pod was force-deleted already, or its kubelet has ended it: only finalizers keep the object.
+    pub forced: bool,
     /// Why it is stuck, most important reason first. Empty if nothing blocks it.
     pub reasons: Vec<Reason>,
     /// What waits for it.
@@ -64,7 +66,7 @@ pub enum State {
         /// The end of its grace period, or the time when its deletion was requested.
         since: Instant,
     },
-    /// It has ended, and only finalizers keep the object.
+    /// It has ended or was never on a node, and only finalizers keep the object.
     Finalizing {
         /// The time when its deletion was requested, or the end of its grace period.
         since: Instant,
@@ -336,6 +338,7 @@ impl Diagnosis {
         Self {
             state,
             node: None,
+            forced: false,
             reasons: Vec::new(),
             blocks: Vec::new(),
             unread: Vec::new(),

@@ -13,7 +13,7 @@ use super::claim::without_volume;
 use super::taint_eviction::taint_eviction;
 use super::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, waiting};
 use crate::controller::{Kind, controller, shown_as};
-use crate::facts::pod::{node_name, phase};
+use crate::facts::pod::{has_ended, node_name, phase};
 use crate::facts::selectors::is_usable_on;
 use crate::facts::source::claims;
 use crate::facts::volumes::{is_multi, modes};
@@ -101,7 +101,9 @@ impl PodEvidence {
 pub(crate) fn state(pod: &Pod, now: Now) -> State {
     let snapshot = PodSnapshot::of(pod);
     match (snapshot.ends, phase(pod)) {
-        (Some(since), _) if snapshot.was_forced() => State::Finalizing { since },
+        (Some(since), _) if snapshot.was_forced() && has_stopped(pod) => {
+            State::Finalizing { since }
+        }
         (Some(until), _) if now.earliest < until => State::Ending { until },
         (Some(since), _) => State::Terminating { since },
         (None, "Succeeded" | "Failed") => State::Finished,
@@ -110,12 +112,19 @@ pub(crate) fn state(pod: &Pod, now: Now) -> State {
     }
 }
 
+/// Whether nothing of a pod runs any more. A grace period of 0 does not show this: somebody may have
+/// force-deleted the pod, and its kubelet deletes it only after its phase is final.
+fn has_stopped(pod: &Pod) -> bool {
+    has_ended(pod) || node_name(pod).is_empty()
+}
+
 /// Explains why a pod is stuck at `now`.
 #[must_use]
 pub fn diagnose_pod(evidence: &PodEvidence, now: Now) -> Diagnosis {
     let pod = &evidence.pod;
     let mut found = Diagnosis::new(state(pod, now));
     found.node = Some(node_name(pod).to_owned()).filter(|node| !node.is_empty());
+    found.forced = PodSnapshot::of(pod).was_forced();
     match found.state {
         State::Ending { until } => {
             found.push(Reason::Grace {
@@ -416,13 +425,15 @@ mod tests {
 
     #[test]
     fn a_deletion_is_reported_by_its_progress() {
-        let deleted = |at: &str, grace: u32, finalizers: &[&str]| {
-            let pod = pod(&json!({
+        let deleted_pod = |at: &str, grace: u32, finalizers: &[&str]| {
+            pod(&json!({
                 "deletionTimestamp": at,
                 "deletionGracePeriodSeconds": grace,
                 "finalizers": finalizers,
-            }));
-            state(&pod, Now::at(NOW))
+            }))
+        };
+        let deleted = |at: &str, grace: u32, finalizers: &[&str]| {
+            state(&deleted_pod(at, grace, finalizers), Now::at(NOW))
         };
         let (soon, past) = ("1970-01-01T00:17:00Z", "1970-01-01T00:07:40Z");
         let until = NOW + Span::seconds(20);
@@ -430,7 +441,17 @@ mod tests {
         let since = NOW - Span::seconds(540);
         assert_eq!(deleted(past, 30, &[]), State::Terminating { since });
         let finalizers = ["example.com/backup"];
-        assert_eq!(deleted(past, 0, &finalizers), State::Finalizing { since });
+        // It was force-deleted, but may still run.
+        assert_eq!(deleted(past, 0, &finalizers), State::Terminating { since });
+        let mut ended = deleted_pod(past, 0, &finalizers);
+        ended.status = serde_json::from_value(json!({"phase": "Failed"})).expect("a status");
+        assert_eq!(state(&ended, Now::at(NOW)), State::Finalizing { since });
+        let mut unscheduled = deleted_pod(past, 0, &finalizers);
+        unscheduled.spec = serde_json::from_value(json!({"containers": []})).expect("a spec");
+        assert_eq!(
+            state(&unscheduled, Now::at(NOW)),
+            State::Finalizing { since }
+        );
         // The pod first waits for the kubelet to confirm its end, and only then for the finalizer.
         assert_eq!(deleted(past, 30, &finalizers), State::Terminating { since });
     }
