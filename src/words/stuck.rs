@@ -54,6 +54,8 @@ fn brief(reason: &Reason, now: Now) -> String {
             let names = escape(&few(names));
             format!("container{s} {names} cannot be stopped")
         }
+        Reason::Stopping { started: true, .. } => "its containers have stopped".to_owned(),
+        Reason::Stopping { started: false, .. } => "its containers were never started".to_owned(),
         Reason::Unmount { .. } => "its volumes are still mounted".to_owned(),
         Reason::Unconfirmed { .. } => "its end is not confirmed".to_owned(),
         Reason::Finalizer(finalizer) => format!("held by finalizer {}", escape(&finalizer.name)),

@@ -110,6 +110,16 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
              for example on storage that does not answer.",
             containers(names)
         ),
+        Reason::Stopping { node, started } => {
+            let containers = match started {
+                true => "Its containers have stopped",
+                false => "Its containers were never started",
+            };
+            format!(
+                "{containers}, but the kubelet on node/{node} has not finished stopping it (sandbox, network or \
+                 devices)."
+            )
+        }
         Reason::Unmount { node, claims } => {
             let claims = match &claims[..] {
                 [] => String::new(),

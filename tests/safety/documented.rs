@@ -26,7 +26,7 @@ const RULES: [(&str, &str); 65] = [
         "safety::deletion::the_report_shows_the_risks_and_the_next_command",
     ),
     (
-        "If all containers have ended",
+        "If the pod has ended",
         "safety::why::on_a_live_node_the_kubelet_has_time_or_hangs",
     ),
     (

@@ -282,7 +282,28 @@ fn on_a_live_node_the_kubelet_has_time_or_hangs() {
           kubectl maint acquire worker-4 -m WHY
         -- exit code 0
         ");
+        let waiting = json!({"waiting": {"reason": "ContainerCreating"}});
+        fixture.report("hung", &state(&waiting));
+        let run = fixture.why(&["pod/hung"]);
+        assert!(
+            run.stdout.contains("containers were never started"),
+            "{run}"
+        );
         fixture.report("hung", &state(&json!({"terminated": {"exitCode": 137}})));
+        let run = fixture.why(&["pod/hung"]);
+        assert_snapshot!(fixture.shown(&run), @"
+        $ kubectl maint why -n shop pod/hung
+        pod/hung should have ended [length] ago. Its containers have stopped, but the kubelet on
+        node/worker-4 has not finished stopping it (sandbox, network or devices).
+
+        Next:
+          # read its events
+          kubectl describe pod hung -n shop
+          # lock the node, then drain and restart it
+          kubectl maint acquire worker-4 -m WHY
+        -- exit code 0
+        ");
+        fixture.report("hung", &json!({"phase": "Failed"}));
         let run = fixture.why(&["pod/hung"]);
         assert_snapshot!(fixture.shown(&run), @"
         $ kubectl maint why -n shop pod/hung

@@ -248,7 +248,9 @@ impl Commands<'_> {
             // The kubelet is unreachable, so waiting does not help.
             Reason::Grace { .. } => {}
             Reason::Node { name, health } => self.node(name, health, state),
-            Reason::Containers { node, .. } | Reason::Unmount { node, .. } => {
+            Reason::Containers { node, .. }
+            | Reason::Stopping { node, .. }
+            | Reason::Unmount { node, .. } => {
                 self.describe();
                 let command = self
                     .program

@@ -170,7 +170,7 @@ impl From<&Reason> for StuckCode {
             Reason::Unevicted => Self::Unevicted,
             Reason::Containers { .. } => Self::ContainersRunning,
             Reason::Unmount { .. } => Self::Unmount,
-            Reason::Unconfirmed { .. } => Self::Unconfirmed,
+            Reason::Stopping { .. } | Reason::Unconfirmed { .. } => Self::Unconfirmed,
             Reason::Finalizer(_) => Self::Finalizer,
             Reason::Unschedulable { .. } => Self::Unschedulable,
             Reason::Gated { .. } => Self::SchedulingGated,

@@ -106,7 +106,15 @@ pub enum Reason {
         /// Their names.
         names: Vec<String>,
     },
-    /// Its containers have ended, but the kubelet must still unmount its volumes.
+    /// None of its containers runs, but the kubelet has not reported that the pod ended. It may still stop the
+    /// sandbox, remove its network, or release devices.
+    Stopping {
+        /// The node.
+        node: String,
+        /// At least one container was started.
+        started: bool,
+    },
+    /// It has ended, but the kubelet must still unmount its volumes.
     Unmount {
         /// The node.
         node: String,

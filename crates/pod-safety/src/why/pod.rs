@@ -217,18 +217,26 @@ fn health_of(
     Some(state.health(now))
 }
 
-/// Why the kubelet has not confirmed that a pod ended. It first ends the containers, then unmounts the
-/// volumes, and then confirms the end (`SyncTerminatingPod`, `SyncTerminatedPod`).
+/// Why the kubelet has not confirmed that a pod ended. It first ends the containers, the sandbox and its
+/// network, and releases the devices. Then it reports the final phase, unmounts the volumes, and confirms the
+/// end (`SyncTerminatingPod`, `SyncTerminatedPod`).
 fn unfinished(pod: &Pod) -> Reason {
     let node = node_name(pod).to_owned();
     let names = waiting::running(pod);
-    match (names.is_empty(), waiting::is_reported(pod)) {
-        (false, _) => Reason::Containers { node, names },
-        (true, true) => Reason::Unmount {
+    if !names.is_empty() {
+        Reason::Containers { node, names }
+    } else if has_ended(pod) {
+        Reason::Unmount {
             node,
             claims: claims(pod).collect(),
-        },
-        (true, false) => Reason::Unconfirmed { node },
+        }
+    } else if waiting::is_reported(pod) {
+        Reason::Stopping {
+            node,
+            started: waiting::was_started(pod),
+        }
+    } else {
+        Reason::Unconfirmed { node }
     }
 }
 
@@ -411,6 +419,8 @@ fn is_attached(attachment: &VolumeAttachment) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use maintenance_lease::protocol::{Instant, Span};
     use serde_json::{Value, json};
 
@@ -478,6 +488,56 @@ mod tests {
         };
         assert_eq!(found.state, State::Pending);
         assert_eq!(found.reasons, [failing]);
+    }
+
+    #[test]
+    fn the_kubelet_ends_a_pod_before_it_unmounts_its_volumes() {
+        let unfinished = |phase: &str, states: &[Value]| {
+            let statuses: Vec<Value> = { states.iter() }
+                .map(|state| {
+                    json!({
+                        "name": "main", "image": "none", "imageID": "", "ready": false,
+                        "restartCount": 0, "state": state,
+                    })
+                })
+                .collect();
+            let mut pod = pod(&json!({}));
+            let status = json!({"phase": phase, "containerStatuses": statuses});
+            pod.status = serde_json::from_value(status).expect("a status");
+            super::unfinished(&pod)
+        };
+        let node = || "n".to_owned();
+        let running = json!({"running": {}});
+        let stopped = json!({"terminated": {"exitCode": 137}});
+        let waiting = json!({"waiting": {"reason": "ContainerCreating"}});
+        let names = vec!["main".to_owned()];
+        let containers = Reason::Containers {
+            node: node(),
+            names,
+        };
+        let stopping = |started| Reason::Stopping {
+            node: node(),
+            started,
+        };
+        let unmount = Reason::Unmount {
+            node: node(),
+            claims: vec![],
+        };
+        let unconfirmed = Reason::Unconfirmed { node: node() };
+        for (phase, states, expected) in [
+            ("Running", &[running, stopped.clone()][..], containers),
+            ("Running", slice::from_ref(&stopped), stopping(true)),
+            ("Pending", slice::from_ref(&waiting), stopping(false)),
+            (
+                "Pending",
+                &[stopped.clone(), waiting.clone()],
+                stopping(true),
+            ),
+            ("Failed", slice::from_ref(&stopped), unmount),
+            ("Running", &[], unconfirmed),
+        ] {
+            assert_eq!(unfinished(phase, states), expected, "{phase} {states:?}");
+        }
     }
 
     #[test]

@@ -22,6 +22,15 @@ pub(super) fn is_reported(pod: &Pod) -> bool {
     statuses(pod).next().is_some()
 }
 
+/// Whether any container was started.
+pub(super) fn was_started(pod: &Pod) -> bool {
+    let mut states = statuses(pod).flat_map(|status| [&status.state, &status.last_state]);
+    states.any(|state| {
+        let state = state.as_ref();
+        state.is_some_and(|state| state.running.is_some() || state.terminated.is_some())
+    })
+}
+
 /// The names of the running containers.
 pub(super) fn running(pod: &Pod) -> Vec<String> {
     let running = statuses(pod).filter(|status| {
