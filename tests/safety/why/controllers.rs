@@ -523,6 +523,64 @@ fn a_quota_without_room_is_reported_before_the_deletion() {
 }
 
 #[test]
+fn a_member_waits_for_one_on_a_dead_node() {
+    stage_of_dead_nodes("why-dead-member", |stage| {
+        let node = stage.node("worker-1");
+        let labels = json!({"app": "web"});
+        let sets = stage.at("/apis/apps/v1", "statefulsets");
+        stage.cluster.create(
+            &sets,
+            &json!({
+                "metadata": {"name": "web"},
+                "spec": {
+                    "replicas": 1, "serviceName": "web", "selector": {"matchLabels": labels},
+                    "template": {
+                        "metadata": {"labels": labels},
+                        "spec": {"containers": [{"name": "main", "image": "none"}]},
+                    },
+                },
+            }),
+        );
+        let first = stage.at("/api/v1", "pods/web-0");
+        stage.until("the first member is created", || {
+            stage.cluster.find(&first).is_some()
+        });
+        let plane = stage.cluster.plane();
+        let bound = plane.bind_pod(&stage.namespace, "web-0", &node);
+        bound.expect("it is bound");
+        let container = json!({
+            "name": "main", "image": "none", "imageID": "", "ready": true, "restartCount": 0,
+            "state": {"running": {}},
+        });
+        let status = json!({"status": {"containerStatuses": [container]}});
+        stage.cluster.patch(&format!("{first}/status"), &status);
+        stage.is_ready("web-0");
+        stage.until(
+            "the node lifecycle controller marks it as not ready",
+            || {
+                let pod = stage.cluster.get(&first);
+                let conditions = pod["status"]["conditions"].as_array();
+                let mut conditions = conditions.into_iter().flatten();
+                conditions.any(|one| one["type"] == "Ready" && one["status"] == "False")
+            },
+        );
+        let two = json!({"spec": {"replicas": 2}});
+        stage.cluster.patch(&format!("{sets}/web"), &two);
+        let run = stage.why(&["pod/web-1"]);
+        assert_snapshot!(stage.shown(&run), @"
+        $ kubectl maint why -n shop pod/web-1
+        pod/web-1 does not exist. StatefulSet/web creates its pods in order, and waits for pod/web-0 to be
+        ready.
+
+        Next:
+          # explain this object too
+          kubectl maint why pod/web-0 -n shop
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
 fn a_budget_is_explained_by_the_rules_of_the_eviction_api() {
     stage("why-budget", |stage| {
         let node = stage.node("worker-1");

@@ -215,7 +215,7 @@ impl Reader {
             claims,
             budgets,
             quotas,
-            ready_pods,
+            ready_members,
             may_delete,
             may_patch_status,
         ) = join!(
@@ -245,7 +245,7 @@ impl Reader {
                 core,
                 "resourcequotas"
             )),
-            needed(needs.members, || self.ready_pods(namespace)),
+            needed(needs.members, || self.ready_members(namespace)),
             self.may("delete", "pods", Some(namespace)),
             needed(needs.phases, || self.may(
                 "patch",
@@ -258,7 +258,7 @@ impl Reader {
             replica_sets,
             jobs,
             claims,
-            ready_pods,
+            ready_members,
             quotas,
             budgets,
             may_delete,

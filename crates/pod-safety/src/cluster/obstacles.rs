@@ -88,7 +88,7 @@ impl Reader {
     ) -> NamespaceEvidence {
         let core = "/api/v1";
         let has_sets = !needs.sets.is_empty();
-        let (stateful_sets, claims, quotas, ready_pods) = join!(
+        let (stateful_sets, claims, quotas, ready_members) = join!(
             needed(has_sets, || self.stateful_sets(namespace, &needs.sets)),
             needed(needs.claims, || self.all_in(
                 namespace,
@@ -96,13 +96,13 @@ impl Reader {
                 "persistentvolumeclaims"
             )),
             needed(has_sets, || self.all_in(namespace, core, "resourcequotas")),
-            needed(needs.members, || self.ready_pods(namespace)),
+            needed(needs.members, || self.ready_members(namespace)),
         );
         NamespaceEvidence {
             stateful_sets,
             claims,
             quotas,
-            ready_pods,
+            ready_members,
             ..NamespaceEvidence::default()
         }
     }

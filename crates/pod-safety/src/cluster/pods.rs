@@ -6,7 +6,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Reader;
+use crate::facts::ReadyMember;
 use crate::known::Known;
+
+/// The label that StatefulSets set on their members.
+const MEMBER: &str = "statefulset.kubernetes.io/pod-name";
 
 /// A row of the table that `kubectl get` prints.
 #[derive(Deserialize)]
@@ -47,9 +51,9 @@ impl Reader {
     /// # Errors
     /// If the pods can't be read.
     pub async fn pod_rows(&self, namespace: &str) -> Result<Vec<(String, String)>, ApiError> {
-        let rows = self.rows_of_pods(namespace).await?;
-        let named = rows.into_iter().map(|[name, _, status]| (name, status));
-        Ok(named.collect())
+        let path = format!("/api/v1/namespaces/{}/pods", escape(namespace));
+        let named = |row: Row| row.cell(0).zip(row.cell(2));
+        self.rows(&path, "includeObject=None", named).await
     }
 
     /// The names of the PersistentVolumeClaims of a namespace, each with its status as `kubectl get` shows
@@ -81,28 +85,14 @@ impl Reader {
         .await
     }
 
-    /// Name, readiness and status of the pods of a namespace, as `kubectl get` shows them.
-    async fn rows_of_pods(&self, namespace: &str) -> Result<Vec<[String; 3]>, ApiError> {
+    /// The ready members of the StatefulSets of a namespace. Reads whole pods, because table rows do not have
+    /// the condition `Ready`, but no other pods of the namespace.
+    pub(super) async fn ready_members(&self, namespace: &str) -> Known<Vec<ReadyMember>> {
         let path = format!("/api/v1/namespaces/{}/pods", escape(namespace));
-        let named = |row: Row| {
-            let ((name, ready), status) = row.cell(0).zip(row.cell(1)).zip(row.cell(2))?;
-            Some([name, ready, status])
-        };
-        self.rows(&path, "includeObject=None", named).await
-    }
-
-    /// The names of the ready pods of a namespace.
-    pub(super) async fn ready_pods(&self, namespace: &str) -> Known<Vec<String>> {
-        let rows = self.rows_of_pods(namespace).await;
-        let is_ready = |cells: &[String; 3]| {
-            let all = cells[1]
-                .split_once('/')
-                .is_some_and(|(ready, all)| ready == all);
-            all && cells[2] == "Running"
-        };
-        Known::of(rows, || format!("list pods in namespace {namespace}")).map(|rows| {
-            let ready = rows.into_iter().filter(is_ready);
-            ready.map(|[name, ..]| name).collect()
+        let query = format!("labelSelector={}", escape(MEMBER));
+        let ready = self.select(&path, &query, |pod: Pod| ReadyMember::of(&pod));
+        Known::of(ready.await, || {
+            format!("list pods in namespace {namespace}")
         })
     }
 

@@ -53,7 +53,7 @@ impl Reader {
         let is_after_others =
             ordinals(&set).contains(&ordinal) && !awaited(&set, ordinal).is_empty();
         let (ready, warning) = join(
-            needed(is_after_others, || self.ready_pods(namespace)),
+            needed(is_after_others, || self.ready_members(namespace)),
             self.warning(namespace, &selector, &format!("Pod {name} ")),
         )
         .await;
@@ -62,6 +62,7 @@ impl Reader {
             set,
             ready,
             warning,
+            now: self.now(),
         }))
     }
 

@@ -9,6 +9,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 
 use super::locks::Lock;
+use super::members::ReadyMember;
 use super::node::{NodeRow, PresentNode, Zone};
 use super::remediation::Remediation;
 use crate::known::Known;
@@ -54,8 +55,8 @@ pub struct NamespaceEvidence {
     pub jobs: Known<Vec<Job>>,
     /// Its PersistentVolumeClaims.
     pub claims: Known<Vec<PersistentVolumeClaim>>,
-    /// The names of its ready pods.
-    pub ready_pods: Known<Vec<String>>,
+    /// The members of its StatefulSets that are ready.
+    pub ready_members: Known<Vec<ReadyMember>>,
     /// Its ResourceQuotas.
     pub quotas: Known<Vec<ResourceQuota>>,
     /// Its PodDisruptionBudgets.

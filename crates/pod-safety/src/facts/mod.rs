@@ -3,6 +3,7 @@
 pub mod budgets;
 pub mod evidence;
 pub mod locks;
+pub mod members;
 pub mod node;
 pub mod owner;
 pub mod pod;
@@ -18,6 +19,7 @@ pub mod volumes;
 pub use budgets::Budget;
 pub use evidence::{Cluster, Evidence, NamespaceEvidence, NodeFacts};
 pub use locks::{FencingProgress, Lock, LockNeed, lasts_for_a_request};
+pub use members::ReadyMember;
 pub use node::{Fenced, NodeRow, Nodes, PresentNode, Zone};
 pub use owner::{Owner, Promise, Siblings};
 pub use pod::{PodConditions, PodSnapshot};

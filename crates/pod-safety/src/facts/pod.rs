@@ -129,13 +129,13 @@ pub(crate) fn has_ended(pod: &Pod) -> bool {
     matches!(phase(pod), "Failed" | "Succeeded")
 }
 
-fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
+pub(crate) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
     let status = pod.status.as_ref()?;
     let conditions = status.conditions.as_deref().unwrap_or_default();
     conditions.iter().find(|one| one.type_ == kind)
 }
 
-fn is_true(condition: &PodCondition) -> bool {
+pub(crate) fn is_true(condition: &PodCondition) -> bool {
     condition.status == "True"
 }
 

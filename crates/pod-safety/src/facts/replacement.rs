@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
-use maintenance_lease::protocol::Now;
+use maintenance_lease::protocol::{Now, Span};
 
 use super::evidence::{Evidence, NamespaceEvidence};
+use super::members::ReadyMember;
 use super::owner::{Owner, Promise};
 use super::pod::{namespace, node_name};
 use super::quotas::{self, Full};
@@ -46,7 +47,7 @@ pub(super) fn of(pod: &Pod, owner: &Owner, evidence: &Evidence, now: Now) -> Vec
     };
     let mut obstacles = Vec::new();
     if kind == Kind::StatefulSet {
-        obstacles.extend(of_member(pod, namespace));
+        obstacles.extend(of_member(pod, namespace, now));
     }
     let claims = match kind {
         // The replacement runs on the same node.
@@ -145,6 +146,25 @@ pub(crate) fn ordinals(set: &StatefulSet) -> Range<i32> {
     start..start.saturating_add(replicas)
 }
 
+/// The members that must become ready before a set creates the one with this ordinal.
+pub(crate) fn unready(
+    set: &StatefulSet,
+    ordinal: i32,
+    ready: &[ReadyMember],
+    now: Now,
+) -> Vec<String> {
+    let spec = set.spec.as_ref();
+    let min_ready = spec.and_then(|spec| spec.min_ready_seconds).unwrap_or(0);
+    let min_ready = Span::seconds(u32::try_from(min_ready).unwrap_or(0));
+    let is_ready = |name: &String| {
+        let mut ready = ready.iter();
+        ready.any(|member| member.name == *name && member.is_available(min_ready, now))
+    };
+    let mut unready = awaited(set, ordinal);
+    unready.retain(|name| !is_ready(name));
+    unready
+}
+
 /// The members that must be ready before a set creates the one with this ordinal: `processReplica` in
 /// Kubernetes' stateful_set_control.go.
 pub(crate) fn awaited(set: &StatefulSet, ordinal: i32) -> Vec<String> {
@@ -159,7 +179,7 @@ pub(crate) fn awaited(set: &StatefulSet, ordinal: i32) -> Vec<String> {
     }
 }
 
-fn of_member(pod: &Pod, namespace: &NamespaceEvidence) -> Option<Obstacle> {
+fn of_member(pod: &Pod, namespace: &NamespaceEvidence, now: Now) -> Option<Obstacle> {
     let name = &controller(&pod.metadata)?.name;
     let ordinal = ordinal(pod)?;
     let mut sets = namespace.stateful_sets.value()?.iter();
@@ -170,9 +190,8 @@ fn of_member(pod: &Pod, namespace: &NamespaceEvidence) -> Option<Obstacle> {
         let set = format!("StatefulSet/{name} ({replicas} replicas from {name}-{start})");
         return Some(Obstacle::Surplus { set });
     }
-    let ready = namespace.ready_pods.value()?;
-    let mut unready = awaited(set, ordinal);
-    unready.retain(|name| !ready.contains(name));
+    let ready = namespace.ready_members.value()?;
+    let unready = unready(set, ordinal, ready, now);
     (!unready.is_empty()).then_some(Obstacle::Order { unready })
 }
 
@@ -233,6 +252,11 @@ mod tests {
         }
     }
 
+    fn member_since(name: &str, since: Option<Instant>) -> ReadyMember {
+        let name = name.to_owned();
+        ReadyMember { name, since }
+    }
+
     /// The obstacles for `web-2` of a set whose volume can be used on the nodes in `reached`.
     fn obstacles(spec: &Value, ready: &[&str], reached: &[&str]) -> Vec<Obstacle> {
         let mut set = json!({"selector": {}, "serviceName": "", "template": {}});
@@ -246,7 +270,7 @@ mod tests {
             claims: Known::Yes(vec![read(
                 json!({"metadata": {"name": "data"}, "spec": {"volumeName": "pv"}}),
             )]),
-            ready_pods: Known::Yes(ready.iter().map(|&name| name.to_owned()).collect()),
+            ready_members: Known::Yes(ready.iter().map(|name| member_since(name, None)).collect()),
             ..NamespaceEvidence::default()
         };
         let volume = json!({"metadata": {"name": "pv"}, "spec": {"nodeAffinity": {"required": {
@@ -356,7 +380,7 @@ mod tests {
             claims: Known::Yes(vec![read(
                 json!({"metadata": {"name": "data"}, "spec": {"volumeName": "pv"}}),
             )]),
-            ready_pods: Known::Yes(Vec::new()),
+            ready_members: Known::Yes(Vec::new()),
             ..NamespaceEvidence::default()
         };
         let evidence = Evidence {
@@ -412,6 +436,44 @@ mod tests {
                 order("web-2", &["web-0", "web-1"])
             ]
         );
+    }
+
+    #[test]
+    fn a_member_is_ready_by_its_condition_and_for_as_long_as_its_set_wants() {
+        let ready = |status: &str, phase: &str, deleted: Option<&str>| {
+            ReadyMember::of(&read(json!({
+                "metadata": {"name": "web-0", "deletionTimestamp": deleted},
+                "status": {
+                    "phase": phase,
+                    "conditions": [{
+                        "type": "Ready", "status": status,
+                        "lastTransitionTime": "1970-01-01T00:00:10Z",
+                    }],
+                    "containerStatuses": [{
+                        "name": "main", "image": "", "imageID": "", "restartCount": 0,
+                        "ready": true, "state": {"running": {}},
+                    }],
+                },
+            })))
+        };
+        let at = |seconds| Instant::from_micros(0) + Span::seconds(seconds);
+        let member = ready("True", "Running", None);
+        assert_eq!(member, Some(member_since("web-0", Some(at(10)))));
+        assert_eq!(ready("False", "Running", None), None, "of a dead node");
+        assert_eq!(ready("True", "Failed", None), None);
+        assert_eq!(ready("True", "Running", Some("1970-01-01T00:00:20Z")), None);
+
+        let set = |min_ready: Option<i32>| -> StatefulSet {
+            read(json!({"metadata": {"name": "web"}, "spec": {
+                "selector": {}, "serviceName": "", "template": {}, "minReadySeconds": min_ready,
+            }}))
+        };
+        let members = [member.expect("it is ready")];
+        let waits =
+            |set: &StatefulSet, now| !unready(set, 1, &members, Now::at(at(now))).is_empty();
+        assert!(!waits(&set(None), 10));
+        assert!(waits(&set(Some(30)), 39));
+        assert!(!waits(&set(Some(30)), 40));
     }
 
     #[test]

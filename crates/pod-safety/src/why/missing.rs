@@ -1,9 +1,11 @@
 //! Why a StatefulSet has not created a pod.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
+use maintenance_lease::protocol::Now;
 
 use super::{Diagnosis, Reason, State};
-use crate::facts::replacement::{awaited, ordinals};
+use crate::facts::ReadyMember;
+use crate::facts::replacement::{ordinals, unready};
 use crate::known::Known;
 
 /// The objects that explain why a pod does not exist.
@@ -13,10 +15,12 @@ pub struct MissingEvidence {
     pub ordinal: i32,
     /// The set that its name belongs to.
     pub set: StatefulSet,
-    /// The names of the ready pods of the namespace, if the set creates its pods in order.
-    pub ready: Known<Vec<String>>,
+    /// The ready members of the namespace's sets, if the set creates its pods in order.
+    pub ready: Known<Vec<ReadyMember>>,
     /// The newest warning about the set.
     pub warning: Known<Option<Reason>>,
+    /// The current time.
+    pub now: Now,
 }
 
 /// Explains why a set has not created a pod.
@@ -35,12 +39,9 @@ pub fn diagnose_missing(evidence: &MissingEvidence) -> Diagnosis {
         });
         return found;
     }
-    let awaited = awaited(set, evidence.ordinal);
-    if !awaited.is_empty()
-        && let Some(ready) = found.known("pods", &evidence.ready)
-    {
-        let unready = awaited.into_iter().find(|pod| !ready.contains(pod));
-        found.extend(unready.map(|pod| Reason::InOrder {
+    if let Some(ready) = found.known("pods", &evidence.ready) {
+        let mut unready = unready(set, evidence.ordinal, ready, evidence.now).into_iter();
+        found.extend(unready.next().map(|pod| Reason::InOrder {
             owner: owner.clone(),
             pod,
         }));
@@ -58,6 +59,7 @@ pub fn diagnose_missing(evidence: &MissingEvidence) -> Diagnosis {
 
 #[cfg(test)]
 mod tests {
+    use maintenance_lease::protocol::Instant;
     use serde_json::{Value, json};
 
     use super::*;
@@ -76,6 +78,7 @@ mod tests {
             set: serde_json::from_value(set).expect("a set"),
             ready: Known::Yes(Vec::new()),
             warning: Known::Yes(None),
+            now: Now::at(Instant::from_micros(0)),
         }
     }
 
@@ -97,7 +100,10 @@ mod tests {
         };
         let mut second = evidence(2, &json!({}));
         assert_eq!(reasons(&second), [after("web-0")]);
-        second.ready = Known::Yes(vec!["web-0".to_owned()]);
+        second.ready = Known::Yes(vec![ReadyMember {
+            name: "web-0".to_owned(),
+            since: None,
+        }]);
         assert_eq!(reasons(&second), [after("web-1")]);
         let parallel = evidence(2, &json!({"podManagementPolicy": "Parallel"}));
         assert_eq!(
