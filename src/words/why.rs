@@ -379,6 +379,15 @@ fn eviction(eviction: &Eviction) -> String {
             escape(name),
             if *desired == 1 { "pod" } else { "pods" }
         ),
+        Eviction::SyncFailed { name, message } => format!(
+            "{refused}: the disruption controller could not process pdb/{}: {}",
+            escape(name),
+            quoted(message)
+        ),
+        Eviction::NoneCounted { name } => format!(
+            "{refused}: pdb/{} counts no pods, because they have no controller. Set its minAvailable to a number.",
+            escape(name)
+        ),
         Eviction::Unprocessed { name } => format!(
             "{refused} yet: the disruption controller has not processed pdb/{}.",
             escape(name)

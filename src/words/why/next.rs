@@ -2,7 +2,7 @@
 
 use pod_safety::node_health::Health;
 use pod_safety::stuck::{Orphan, Stuck, StuckVolume};
-use pod_safety::why::{Diagnosis, Reason, State};
+use pod_safety::why::{Diagnosis, Eviction, Reason, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -309,10 +309,17 @@ impl Commands<'_> {
             Reason::VolumeMissing { .. } => {
                 self.kubectl_outside("get pv", "see which volumes exist");
             }
-            Reason::Eviction(_) => self.kubectl(
+            Reason::Eviction(Eviction::Budget {
+                desired, healthy, ..
+            }) if healthy <= desired => self.kubectl(
                 "get pdb",
                 "see the budgets, and wait until more pods are healthy",
             ),
+            Reason::Eviction(Eviction::SyncFailed { name, .. }) => {
+                let line = format!("describe pdb {}", for_shell(name));
+                self.kubectl(&line, "read its events");
+            }
+            Reason::Eviction(_) => self.kubectl("get pdb", "see the budgets"),
             Reason::UsedBy { pods } => {
                 for user in pods.iter().take(3) {
                     let pod = format!("pod/{}", user.name);

@@ -581,6 +581,56 @@ fn a_member_waits_for_one_on_a_dead_node() {
 }
 
 #[test]
+fn a_budget_that_cannot_work_is_not_waited_for() {
+    stage("why-budget-broken", |stage| {
+        let node = stage.node("worker-1");
+        stage.pod("web", &node, None);
+        stage.is_ready("web");
+        let budgets = stage.at("/apis/policy/v1", "poddisruptionbudgets");
+        let create = |name: &str, limit: &str, value: &Value| {
+            let selector = json!({"matchLabels": {"app": "web"}});
+            let spec = json!({limit: value, "selector": selector});
+            let budget = json!({"metadata": {"name": name}, "spec": spec});
+            stage.cluster.create(&budgets, &budget);
+        };
+        let status = |name: &str| stage.cluster.get(&format!("{budgets}/{name}"))["status"].clone();
+        let text = || {
+            let run = stage.why(&["pod/web"]);
+            let words = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(!words.contains("wait until"), "{run}");
+            words
+        };
+        create("part", "maxUnavailable", &json!("50%"));
+        stage.until("the budget counts the healthy pod", || {
+            status("part")["currentHealthy"] == 1
+        });
+        let shown = text();
+        assert!(
+            shown.contains("pdb/part counts no pods, because they have no controller."),
+            "{shown}"
+        );
+        create("other", "minAvailable", &json!(0));
+        assert!(text().contains("more than one PodDisruptionBudget"));
+        stage.cluster.delete(&format!("{budgets}/other"));
+
+        let owner = json!([{
+            "apiVersion": "db.example.com/v1", "kind": "Postgres", "name": "web", "uid": "none",
+            "controller": true,
+        }]);
+        let owned = json!({"metadata": {"ownerReferences": owner}});
+        let pod = stage.at("/api/v1", "pods/web");
+        stage.cluster.patch(&pod, &owned);
+        stage.until("the budget cannot be processed", || {
+            status("part").to_string().contains("SyncFailed")
+        });
+        let shown = text();
+        let sentence = "the disruption controller could not process pdb/part: ";
+        assert!(shown.contains(sentence), "{shown}");
+        assert!(shown.contains("kubectl describe pdb part"), "{shown}");
+    });
+}
+
+#[test]
 fn a_budget_is_explained_by_the_rules_of_the_eviction_api() {
     stage("why-budget", |stage| {
         let node = stage.node("worker-1");

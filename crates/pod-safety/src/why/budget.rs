@@ -19,6 +19,18 @@ pub enum Eviction {
         /// The number of pods that are healthy.
         healthy: i32,
     },
+    /// The disruption controller could not process the budget, so its numbers are not trustworthy.
+    SyncFailed {
+        /// Its name.
+        name: String,
+        /// The controller's message.
+        message: String,
+    },
+    /// The budget counts no pods, because the pods that it covers have no controller. It allows no eviction.
+    NoneCounted {
+        /// Its name.
+        name: String,
+    },
     /// The disruption controller has not processed the budget since it was changed.
     Unprocessed {
         /// Its name.
@@ -61,15 +73,32 @@ impl Eviction {
         {
             return None;
         }
-        if status.observed_generation.unwrap_or(0) < budget.metadata.generation.unwrap_or(0) {
-            return Some(Self::Unprocessed { name: name(budget) });
+        let name = name(budget);
+        let mut conditions = status.conditions.iter().flatten();
+        let failed = conditions.find(|one| {
+            one.type_ == "DisruptionAllowed"
+                && one.status == "False"
+                && one.reason == "SyncFailed"
+                && !one.message.is_empty()
+        });
+        if let Some(condition) = failed {
+            let message = condition.message.clone();
+            return Some(Self::SyncFailed { name, message });
         }
-        let is_blocked = status.disruptions_allowed.unwrap_or(0) <= 0;
-        is_blocked.then(|| Self::Budget {
-            name: name(budget),
-            desired,
-            healthy,
-        })
+        if status.observed_generation.unwrap_or(0) < budget.metadata.generation.unwrap_or(0) {
+            return Some(Self::Unprocessed { name });
+        }
+        match status.disruptions_allowed.unwrap_or(0) {
+            1.. => None,
+            _ if status.expected_pods.unwrap_or(0) == 0 && healthy > desired => {
+                Some(Self::NoneCounted { name })
+            }
+            _ => Some(Self::Budget {
+                name,
+                desired,
+                healthy,
+            }),
+        }
     }
 }
 
@@ -152,6 +181,22 @@ mod tests {
                 "{pod} {budget}"
             );
         }
+        let failed = json!({"status": {"observedGeneration": 0, "conditions": [{
+            "type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed",
+            "message": "found no controllers for pod \"web-0\"",
+            "lastTransitionTime": "1970-01-01T00:00:00Z",
+        }]}});
+        let failed = refused(&ready, &[budget(0, 0, 0, &failed)]);
+        let expected = Eviction::SyncFailed {
+            name: "web".to_owned(),
+            message: "found no controllers for pod \"web-0\"".to_owned(),
+        };
+        assert_eq!(failed, Some(expected));
+        let uncounted = budget(1, 0, 0, &json!({"status": {"expectedPods": 0}}));
+        let expected = Eviction::NoneCounted {
+            name: "web".to_owned(),
+        };
+        assert_eq!(refused(&ready, &[uncounted]), Some(expected));
         let several = refused(&ready, &[full.clone(), full]);
         assert!(matches!(several, Some(Eviction::Several { names }) if names == ["web", "web"]));
         assert_eq!(refused(&ready, &[]), None);
