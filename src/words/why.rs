@@ -182,15 +182,7 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
         }
         Reason::Eviction(eviction) => self::eviction(eviction),
         Reason::UsedBy { pods } => used_by(pods),
-        Reason::FirstConsumer { pods } => match &pods[..] {
-            [] => {
-                "Its volume is created when a pod first uses it, and no pod uses it yet.".to_owned()
-            }
-            pods => format!(
-                "Its volume is created on the node of the first pod that uses it. Not on a node yet: pod/{}.",
-                list(pods)
-            ),
-        },
+        Reason::FirstConsumer { pods, placed } => first_consumer(pods, placed),
         Reason::NoClass { class } => format!("Its storage class {} does not exist.", escape(class)),
         Reason::NoVolume => {
             "No volume fits, and its storage class does not create volumes: create one by hand."
@@ -260,6 +252,25 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
                 quoted(message)
             )
         }
+    }
+}
+
+fn first_consumer(pods: &[String], placed: &[String]) -> String {
+    let unplaced = format!(
+        "Its volume is created on the node of the first pod that uses it. Not on a node yet: pod/{}.",
+        list(pods)
+    );
+    let skipping = format!(
+        "pod/{} has spec.nodeName, so the scheduler never chose a node for the volume. Use a nodeSelector instead.",
+        list(placed)
+    );
+    match (pods, placed) {
+        ([], []) => {
+            "Its volume is created when a pod first uses it, and no pod uses it yet.".to_owned()
+        }
+        (_, []) => unplaced,
+        ([], _) => skipping,
+        (_, _) => format!("{unplaced} {skipping}"),
     }
 }
 

@@ -336,7 +336,7 @@ impl Commands<'_> {
                     }
                 }
             }
-            Reason::FirstConsumer { pods } | Reason::Left { names: pods, .. }
+            Reason::FirstConsumer { pods, .. } | Reason::Left { names: pods, .. }
                 if !pods.is_empty() =>
             {
                 let kind = match reason {

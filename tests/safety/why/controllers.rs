@@ -401,6 +401,46 @@ fn a_claim_in_use_is_shown_with_its_pods() {
 }
 
 #[test]
+fn a_claim_of_a_pod_that_skips_the_scheduler_gets_no_volume() {
+    stage("why-node-name", |stage| {
+        let class = stage.cluster.name("late");
+        stage.cluster.create(
+            "/apis/storage.k8s.io/v1/storageclasses",
+            &json!({
+                "metadata": {"name": class}, "provisioner": "disk.example.com",
+                "volumeBindingMode": "WaitForFirstConsumer",
+            }),
+        );
+        let size = json!({"requests": {"storage": "1Gi"}});
+        let spec = json!({
+            "accessModes": ["ReadWriteOnce"], "storageClassName": class, "resources": size,
+        });
+        stage.cluster.create(
+            &stage.at("/api/v1", "persistentvolumeclaims"),
+            &json!({"metadata": {"name": "data"}, "spec": spec}),
+        );
+        let node = stage.node("worker-1");
+        stage.pod("web-0", &node, Some("data"));
+        let events = stage.at("/api/v1", "events");
+        stage.until("the volume controller waits", || {
+            let events = stage.cluster.get(&events).to_string();
+            events.contains("WaitForFirstConsumer")
+        });
+        let run = stage.why(&["pvc/data"]);
+        assert_snapshot!(stage.shown(&run), @"
+        $ kubectl maint why -n shop pvc/data
+        pvc/data is Pending. pod/web-0 has spec.nodeName, so the scheduler never chose a node for the
+        volume. Use a nodeSelector instead.
+
+        Next:
+          # read its events
+          kubectl describe pvc data -n shop
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
 fn a_quota_that_keeps_a_set_from_creating_a_pod_is_quoted() {
     stage("why-quota", |stage| {
         stage.cluster.create(

@@ -165,7 +165,8 @@ fn pending(found: &mut Diagnosis, evidence: &ClaimEvidence) {
                 let waits = class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer");
                 found.push(match &*class.provisioner {
                     _ if waits && !is_chosen => Reason::FirstConsumer {
-                        pods: consumers(evidence),
+                        pods: consumers(evidence, false),
+                        placed: consumers(evidence, true),
                     },
                     NO_PROVISIONER => Reason::NoVolume,
                     provisioner => Reason::Provisioning {
@@ -195,11 +196,13 @@ pub(super) fn without_volume(claim: &PersistentVolumeClaim, volume: &str) -> Rea
     }
 }
 
-/// The pods that use the claim and are not scheduled yet.
-fn consumers(evidence: &ClaimEvidence) -> Vec<String> {
+/// The pods that use the claim and have not ended: those with a node, or those without.
+fn consumers(evidence: &ClaimEvidence, are_placed: bool) -> Vec<String> {
     let pods = evidence.pods.value().into_iter().flatten();
     let waiting = pods.filter(|pod| {
-        node_name(pod).is_empty() && claims(pod).any(|claim| claim == evidence.name())
+        node_name(pod).is_empty() != are_placed
+            && !has_ended(pod)
+            && claims(pod).any(|claim| claim == evidence.name())
     });
     waiting
         .filter_map(|pod| pod.metadata.name.clone())
@@ -297,7 +300,33 @@ mod tests {
             [Reason::NoVolume]
         );
         let late = Some(class(NO_PROVISIONER, "WaitForFirstConsumer"));
-        assert_eq!(of_class(late), [Reason::FirstConsumer { pods: vec![] }]);
+        let none = Reason::FirstConsumer {
+            pods: vec![],
+            placed: vec![],
+        };
+        assert_eq!(of_class(late.clone()), [none]);
+        let pod = |name: &str, node: Option<&str>, phase: &str| {
+            read::<Pod>(json!({
+                "metadata": {"name": name},
+                "spec": {"nodeName": node, "containers": [], "volumes": [
+                    {"name": "v", "persistentVolumeClaim": {"claimName": "data"}},
+                ]},
+                "status": {"phase": phase},
+            }))
+        };
+        let reasons = diagnosed(named(), |evidence| {
+            evidence.class = Known::Yes(late);
+            evidence.pods = Known::Yes(vec![
+                pod("unscheduled", None, "Pending"),
+                pod("placed", Some("n"), "Pending"),
+                pod("ended", Some("n"), "Failed"),
+            ]);
+        });
+        let both = Reason::FirstConsumer {
+            pods: vec!["unscheduled".to_owned()],
+            placed: vec!["placed".to_owned()],
+        };
+        assert_eq!(reasons, [both]);
         assert_eq!(diagnosed(claim(json!({})), |_| {}), [Reason::NoVolume]);
 
         let naming = || claim(json!({"volumeName": "pv-1"}));

@@ -219,6 +219,9 @@ pub enum Reason {
     FirstConsumer {
         /// The pods that use it and have no node yet.
         pods: Vec<String>,
+        /// The pods that use it and were created with a node, so that the scheduler does not choose one for the
+        /// volume.
+        placed: Vec<String>,
     },
     /// The claim's storage class does not exist.
     NoClass {
