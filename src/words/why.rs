@@ -184,6 +184,9 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
         Reason::UsedBy { pods } => used_by(pods),
         Reason::FirstConsumer { pods, placed } => first_consumer(pods, placed),
         Reason::NoClass { class } => format!("Its storage class {} does not exist.", escape(class)),
+        Reason::NoDefaultClass => {
+            "No volume fits. It names no storage class, and the cluster has no default one.".to_owned()
+        }
         Reason::NoVolume => {
             "No volume fits, and its storage class does not create volumes: create one by hand."
                 .to_owned()

@@ -355,7 +355,7 @@ impl Commands<'_> {
             | Reason::NoVolume
             | Reason::VolumeTaken { .. }
             | Reason::Provisioning { .. } => self.describe(),
-            Reason::NoClass { .. } => {
+            Reason::NoClass { .. } | Reason::NoDefaultClass => {
                 self.kubectl_outside("get storageclasses", "see which classes exist");
             }
             Reason::Content {

@@ -441,6 +441,28 @@ fn a_claim_of_a_pod_that_skips_the_scheduler_gets_no_volume() {
 }
 
 #[test]
+fn a_claim_without_a_class_needs_a_default_one() {
+    stage("why-no-class", |stage| {
+        let size = json!({"requests": {"storage": "1Gi"}});
+        let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": size});
+        stage.cluster.create(
+            &stage.at("/api/v1", "persistentvolumeclaims"),
+            &json!({"metadata": {"name": "data"}, "spec": spec}),
+        );
+        let events = stage.at("/api/v1", "events");
+        stage.until("the volume controller finds no volume", || {
+            let events = stage.cluster.get(&events).to_string();
+            events.contains("no storage class is set")
+        });
+        let run = stage.why(&["pvc/data"]);
+        let words = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        let sentence = "It names no storage class, and the cluster has no default one.";
+        assert!(words.contains(sentence), "{run}");
+        assert!(words.contains("kubectl get storageclasses"), "{run}");
+    });
+}
+
+#[test]
 fn a_quota_that_keeps_a_set_from_creating_a_pod_is_quoted() {
     stage("why-quota", |stage| {
         stage.cluster.create(

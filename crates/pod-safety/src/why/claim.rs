@@ -17,6 +17,9 @@ const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 /// The annotation on a claim that was bound to its volume (`AnnBindCompleted`).
 const BOUND: &str = "pv.kubernetes.io/bind-completed";
 
+/// The deprecated annotation with the storage class (`BetaStorageClassAnnotation`).
+const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+
 /// The provisioner of a storage class whose volumes are created by hand.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
@@ -75,6 +78,15 @@ impl ClaimEvidence {
         spec.storage_class_name
             .as_deref()
             .filter(|name| !name.is_empty())
+    }
+
+    /// Whether it gets the default storage class as soon as there is one. An empty class, unlike none, means
+    /// that no volume is created.
+    fn gets_default_class(&self) -> bool {
+        let annotations = self.claim.metadata.annotations.as_ref();
+        let spec = self.claim.spec.as_ref();
+        spec.is_none_or(|spec| spec.storage_class_name.is_none())
+            && annotations.is_none_or(|all| !all.contains_key(BETA_CLASS))
     }
 
     fn name(&self) -> &str {
@@ -180,7 +192,10 @@ fn pending(found: &mut Diagnosis, evidence: &ClaimEvidence) {
             None => {}
         }
     } else {
-        found.push(Reason::NoVolume);
+        found.push(match evidence.gets_default_class() {
+            true => Reason::NoDefaultClass,
+            false => Reason::NoVolume,
+        });
     }
     let warning = found.known("events", &evidence.warning);
     found.extend(warning.and_then(Clone::clone));
@@ -327,7 +342,12 @@ mod tests {
             placed: vec!["placed".to_owned()],
         };
         assert_eq!(reasons, [both]);
-        assert_eq!(diagnosed(claim(json!({})), |_| {}), [Reason::NoVolume]);
+        assert_eq!(
+            diagnosed(claim(json!({})), |_| {}),
+            [Reason::NoDefaultClass]
+        );
+        let empty = claim(json!({"storageClassName": ""}));
+        assert_eq!(diagnosed(empty, |_| {}), [Reason::NoVolume]);
 
         let naming = || claim(json!({"volumeName": "pv-1"}));
         let of_volume = |volume: Option<Value>| {

@@ -188,7 +188,7 @@ impl From<&Reason> for StuckCode {
             Reason::UsedBy { .. } => Self::InUse,
             Reason::FirstConsumer { .. } => Self::WaitForFirstConsumer,
             Reason::NoClass { .. } => Self::NoStorageClass,
-            Reason::NoVolume => Self::NoVolume,
+            Reason::NoDefaultClass | Reason::NoVolume => Self::NoVolume,
             Reason::VolumeTaken { .. } => Self::VolumeTaken,
             Reason::Provisioning { .. } => Self::Provisioning,
             Reason::Content { .. } => Self::NamespaceDeletionFailure,

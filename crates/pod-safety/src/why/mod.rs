@@ -228,6 +228,8 @@ pub enum Reason {
         /// Its name.
         class: String,
     },
+    /// No volume fits the claim, which names no storage class, and the cluster has no default class.
+    NoDefaultClass,
     /// No volume fits the claim, and no provisioner creates one.
     NoVolume,
     /// The volume that the claim names is bound to another claim.
