@@ -89,7 +89,7 @@ fn print(
 ) -> Result<(), Failure> {
     let terminal = session.terminal;
     let now = session.locks.server_time().now();
-    let finding = Finding::new(subject, found, session.program);
+    let finding = Finding::new(subject, found, session.program, now);
     terminal.show(&finding.list(now), format, || {
         finding.text(format == Format::Wide, terminal.width(), now)
     })?;

@@ -114,11 +114,12 @@ impl<'a> Finding<'a> {
         subject: &'a Object,
         found: &'a safety::Diagnosis,
         program: &Program,
+        now: Now,
     ) -> Self {
         Self {
             subject,
             found,
-            steps: why::steps(subject, found, program),
+            steps: why::steps(subject, found, program, now),
         }
     }
 

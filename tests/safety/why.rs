@@ -250,7 +250,7 @@ fn on_a_live_node_the_kubelet_has_time_or_hangs() {
 
         Next:
           # wait until it is gone
-          kubectl wait --for=delete pod/slow -n shop
+          kubectl wait --for=delete pod/slow --timeout=121m -n shop
         -- exit code 0
         ");
 

@@ -1,5 +1,7 @@
 //! What to run next about a stuck object, the safest first.
 
+use maintenance_lease::protocol::{Now, Span};
+use pod_safety::constants::POD_GC;
 use pod_safety::node_health::Health;
 use pod_safety::stuck::{Orphan, Stuck, StuckVolume};
 use pod_safety::why::{Diagnosis, Eviction, Reason, State};
@@ -43,15 +45,17 @@ struct Commands<'a> {
     subject: &'a Object,
     /// The subject was force-deleted already.
     is_forced: bool,
+    now: Now,
     steps: Vec<Step>,
 }
 
 /// What to run next, each command once.
-pub(crate) fn steps(subject: &Object, found: &Diagnosis, program: &Program) -> Vec<Step> {
+pub(crate) fn steps(subject: &Object, found: &Diagnosis, program: &Program, now: Now) -> Vec<Step> {
     let mut commands = Commands {
         program,
         subject,
         is_forced: found.forced,
+        now,
         steps: Vec::new(),
     };
     let is_unreachable = |reason: &Reason| {
@@ -135,6 +139,15 @@ pub(crate) fn volume_steps(volumes: &[StuckVolume], program: &Program) -> Vec<St
     safest_first(steps)
 }
 
+/// A timeout that is longer than the `expected` time by more than half a minute, as kubectl accepts it.
+fn timeout(expected: Span) -> String {
+    let seconds = expected.as_micros().max(0) / 1_000_000 + 40;
+    match seconds {
+        ..=120 => format!("{seconds}s"),
+        _ => format!("{}m", seconds.div_euclid(60) + 1),
+    }
+}
+
 /// Each command once.
 fn safest_first(mut steps: Vec<Step>) -> Vec<Step> {
     steps.sort_by_key(|step| step.risk);
@@ -197,8 +210,13 @@ impl Commands<'_> {
         self.kubectl(&line, "read its events");
     }
 
-    fn wait(&mut self) {
-        let line = format!("wait --for=delete {}", for_shell(&self.subject.shown()));
+    /// kubectl stops waiting after 30 s, unless it has a timeout. `expected` is the time until it is gone.
+    fn wait(&mut self, expected: Span) {
+        let line = format!(
+            "wait --for=delete {} --timeout={}",
+            for_shell(&self.subject.shown()),
+            timeout(expected)
+        );
         let command = self
             .program
             .kubectl(format_args!("{line}{}", self.in_namespace()));
@@ -236,7 +254,7 @@ impl Commands<'_> {
             }
             Health::OutOfService { .. } | Health::Gone => {
                 if !matches!(state, State::Pending | State::Running) {
-                    self.wait();
+                    self.wait(POD_GC);
                 }
             }
         }
@@ -244,7 +262,9 @@ impl Commands<'_> {
 
     fn of(&mut self, reason: &Reason, state: State, on_unreachable_node: bool) {
         match reason {
-            Reason::Grace { .. } if !on_unreachable_node => self.wait(),
+            Reason::Grace { until, .. } if !on_unreachable_node => {
+                self.wait(*until - self.now.earliest);
+            }
             // The kubelet is unreachable, so waiting does not help.
             Reason::Grace { .. } => {}
             Reason::Node { name, health } => self.node(name, health, state),
