@@ -43,7 +43,7 @@ fn row(item: Item<'_>, now: Now) -> ([String; 4], String) {
             None,
             Some(&volume.attachment.node),
             Some(&volume.attachment.name),
-            words::orphan(volume).to_owned(),
+            words::orphan(volume),
         ),
         Item::Namespace(namespace) => (None, None, None, words::blocked(namespace, now)),
     };

@@ -88,11 +88,15 @@ fn brief(reason: &Reason, now: Now) -> String {
 }
 
 /// Why nobody needs a volume's attachment.
-pub(crate) fn orphan(volume: &StuckVolume) -> &'static str {
-    match volume.orphan {
+pub(crate) fn orphan(volume: &StuckVolume) -> String {
+    let why = match volume.orphan {
         Orphan::NodeGone => "Attached to a node that is gone",
         Orphan::Detaching => "Waiting to be detached",
         Orphan::Unused => "Still attached, but no pod there uses it",
+    };
+    match &volume.attachment.detach_error {
+        Some(error) => format!("{why}: {}", escape(error.trim())),
+        None => why.to_owned(),
     }
 }
 

@@ -57,7 +57,8 @@ fn all() -> Stuck {
             node: "worker-1".to_owned(),
             volume: Some("pvc-7d2e".to_owned()),
             driver: "csi.example.com".to_owned(),
-            deleting: false,
+            deleting: orphan == Orphan::Detaching,
+            detach_error: { (orphan == Orphan::Detaching).then(|| "disk in use".to_owned()) },
         },
         health: health.clone(),
         orphan,
@@ -216,7 +217,7 @@ fn every_reason_is_in_a_few_words() {
                                             worker-1
     -           pv/pvc-7d2e      worker-1   Attached to a node that is gone
     -           pv/pvc-7d2e      worker-1   Attached to a node that is gone
-    -           pv/pvc-7d2e      worker-1   Waiting to be detached
+    -           pv/pvc-7d2e      worker-1   Waiting to be detached: disk in use
     -           pv/pvc-7d2e      worker-1   Still attached, but no pod there uses it
     -           namespace/apps   -          Terminating 9m, blocked by 9 pods
     ");

@@ -18,6 +18,8 @@ pub struct Attachment {
     pub driver: String,
     /// The VolumeAttachment is being deleted, so the volume is to be detached.
     pub deleting: bool,
+    /// Why the driver could not detach it.
+    pub detach_error: Option<String>,
 }
 
 /// Why no pod needs an attachment.
@@ -25,7 +27,7 @@ pub struct Attachment {
 pub enum Orphan {
     /// The Node does not exist any more.
     NodeGone,
-    /// It is to be detached. This needs a live kubelet on the node, or a forced detach.
+    /// It is to be detached, so its VolumeAttachment is being deleted. The driver has not finished.
     Detaching,
     /// No pod on the node uses the volume.
     Unused,
@@ -36,6 +38,9 @@ impl From<VolumeAttachment> for Attachment {
         Self {
             name: attachment.metadata.name.unwrap_or_default(),
             deleting: attachment.metadata.deletion_timestamp.is_some(),
+            detach_error: { attachment.status }
+                .and_then(|status| status.detach_error?.message)
+                .filter(|message| !message.is_empty()),
             node: attachment.spec.node_name,
             volume: attachment.spec.source.persistent_volume_name,
             driver: attachment.spec.attacher,
@@ -48,8 +53,8 @@ impl From<VolumeAttachment> for Attachment {
 #[must_use]
 pub fn orphan(attachment: &Attachment, health: &Health, used: &Known<bool>) -> Option<Orphan> {
     match health {
-        Health::Gone => Some(Orphan::NodeGone),
         _ if attachment.deleting => Some(Orphan::Detaching),
+        Health::Gone => Some(Orphan::NodeGone),
         _ if *used == Known::Yes(false) => Some(Orphan::Unused),
         _ => None,
     }
@@ -68,11 +73,13 @@ mod tests {
             volume: Some("pv-1".to_owned()),
             driver: "csi.example.com".to_owned(),
             deleting,
+            detach_error: None,
         };
         let down = Health::Unreachable { since: None };
         let unread = || Known::Unknown(Why::NotRead);
         for (deleting, health, used, expected) in [
             (false, &Health::Gone, unread(), Some(Orphan::NodeGone)),
+            (true, &Health::Gone, unread(), Some(Orphan::Detaching)),
             (true, &down, Known::Yes(true), Some(Orphan::Detaching)),
             (false, &down, Known::Yes(false), Some(Orphan::Unused)),
             (false, &down, Known::Yes(true), None),
