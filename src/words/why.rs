@@ -133,6 +133,10 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
         Reason::Unconfirmed { node } => {
             format!("The kubelet on node/{node} has not confirmed that it ended.")
         }
+        Reason::Collected => format!(
+            "It has no node. The pod garbage collector usually ends it within {}.",
+            length(POD_GC)
+        ),
         Reason::Finalizer(one) => finalizer(one, ""),
         Reason::Unschedulable { message } => format!("The scheduler says: {}", quoted(message)),
         Reason::Gated { gates } => {

@@ -229,6 +229,30 @@ fn a_force_deleted_pod_is_not_called_ended_before_its_kubelet_says_so() {
 }
 
 #[test]
+fn a_pod_of_a_job_without_a_node_is_left_to_the_garbage_collector() {
+    fixture("why-unscheduled", |fixture| {
+        let tracked = json!({
+            "metadata": {"finalizers": ["batch.kubernetes.io/job-tracking"]},
+            "spec": {"nodeName": null},
+        });
+        fixture.make_pod("job-1", &tracked);
+        fixture.report("job-1", &json!({"phase": "Pending"}));
+        fixture.cluster.delete(&fixture.pod_path("job-1"));
+        assert_eq!(fixture.codes("pod/job-1"), ["Collected", "Finalizer"]);
+        let run = fixture.why(&["pod/job-1"]);
+        let words = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains("It has no node. The pod garbage collector usually ends it within 80s."),
+            "{run}"
+        );
+        assert!(
+            words.contains("kubectl wait --for=delete pod/job-1 --timeout=120s"),
+            "{run}"
+        );
+    });
+}
+
+#[test]
 fn on_a_live_node_the_kubelet_has_time_or_hangs() {
     fixture("why-alive", |fixture| {
         fixture.heartbeat();

@@ -287,6 +287,7 @@ impl Commands<'_> {
             | Reason::NoScheduler { .. }
             | Reason::Container { .. }
             | Reason::Event { .. } => self.describe(),
+            Reason::Collected => self.wait(POD_GC),
             Reason::Finalizer(_) => {
                 let about = "see who added it, and check that this controller runs";
                 let Object { kind, name, .. } = self.subject;

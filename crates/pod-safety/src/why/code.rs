@@ -82,6 +82,8 @@ pub enum StuckCode {
     Unmount,
     /// The kubelet has not reported that the pod ended.
     Unconfirmed,
+    /// The pod has no node, so the pod garbage collector ends it.
+    Collected,
     /// A finalizer keeps the object.
     Finalizer,
     /// The scheduler finds no node for the pod.
@@ -171,6 +173,7 @@ impl From<&Reason> for StuckCode {
             Reason::Containers { .. } => Self::ContainersRunning,
             Reason::Unmount { .. } => Self::Unmount,
             Reason::Stopping { .. } | Reason::Unconfirmed { .. } => Self::Unconfirmed,
+            Reason::Collected => Self::Collected,
             Reason::Finalizer(_) => Self::Finalizer,
             Reason::Unschedulable { .. } => Self::Unschedulable,
             Reason::Gated { .. } => Self::SchedulingGated,

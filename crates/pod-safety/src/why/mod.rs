@@ -126,6 +126,8 @@ pub enum Reason {
         /// The node.
         node: String,
     },
+    /// It has no node. The pod garbage collector fails and deletes such pods that are being deleted.
+    Collected,
     /// A controller must remove this finalizer before the object is removed.
     Finalizer(Finalizer),
     /// The scheduler finds no node for it.

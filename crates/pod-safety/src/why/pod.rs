@@ -136,6 +136,7 @@ pub fn diagnose_pod(evidence: &PodEvidence, now: Now) -> Diagnosis {
         State::Terminating { .. } => {
             let health = node(&mut found, evidence, now);
             found.extend(match health {
+                _ if node_name(pod).is_empty() => Some(Reason::Collected),
                 Some(health) => has_kubelet(&health).then(|| unfinished(pod)),
                 None => Some(Reason::Unconfirmed {
                     node: node_name(pod).to_owned(),
@@ -538,6 +539,19 @@ mod tests {
         ] {
             assert_eq!(unfinished(phase, states), expected, "{phase} {states:?}");
         }
+    }
+
+    /// Its Job keeps it until its phase is final, and no kubelet sets the phase.
+    #[test]
+    fn a_pod_of_a_job_without_a_node_waits_for_the_garbage_collector() {
+        let mut pod = pod(&json!({
+            "deletionTimestamp": "1970-01-01T00:07:40Z", "deletionGracePeriodSeconds": 0,
+            "finalizers": ["batch.kubernetes.io/job-tracking"],
+        }));
+        pod.spec = serde_json::from_value(json!({"containers": []})).expect("a spec");
+        let found = diagnose_pod(&PodEvidence::of(pod), Now::at(NOW));
+        assert!(matches!(found.state, State::Terminating { .. }));
+        assert_eq!(found.reasons[0], Reason::Collected);
     }
 
     #[test]
