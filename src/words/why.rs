@@ -226,6 +226,9 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
             "The namespace controller reports no problem and nothing left in it. It checks again by itself."
                 .to_owned()
         }
+        Reason::SetEnding { owner } => {
+            format!("{} is being deleted, so it creates no pods.", escape(owner))
+        }
         Reason::OutsideSet {
             owner,
             first,

@@ -472,3 +472,21 @@ fn blockers_of_a_replacement_are_reported_before_the_deletion() {
         fixture.levels("web-0").are(&[("replacement", None)]);
     });
 }
+
+#[test]
+fn a_set_that_is_being_deleted_replaces_no_pod() {
+    fixture("ending-set", |fixture| {
+        let set = fixture.stateful_set("web", 2, 0);
+        fixture.ended_pod("web-0", Some(&set), &json!({}));
+        let path = fixture.at("/apis/apps/v1", "statefulsets/web");
+        let kept = json!({"metadata": {"finalizers": ["example.com/backup"]}});
+        fixture.cluster.patch(&path, &kept);
+        fixture.cluster.delete(&path);
+        let levels = fixture.levels("web-0");
+        levels.are(&[("replacement", Some("Info"))]);
+        assert_eq!(
+            levels.words("replacement"),
+            "it will not be replaced: its set is being deleted: StatefulSet/web"
+        );
+    });
+}

@@ -16,7 +16,7 @@ const LEVELS: [(&str, &str, &str); 5] = [
 
 /// The rules of the page by their first words, each with a test that fails if the rule does not hold. Tests in `safety`
 /// use a real API server. Tests in `fencing` also use the real controllers.
-const RULES: [(&str, &str); 65] = [
+const RULES: [(&str, &str); 66] = [
     (
         "It says why a pod does not end",
         "safety::why::a_pod_of_an_unreachable_node_waits_for_its_kubelet",
@@ -145,6 +145,10 @@ const RULES: [(&str, &str); 65] = [
     (
         "`remediation` reads",
         "safety::checks::an_operator_that_says_by_a_taint_that_it_is_at_work_is_left_to_finish",
+    ),
+    (
+        "its StatefulSet is being deleted",
+        "safety::checks::a_set_that_is_being_deleted_replaces_no_pod",
     ),
     (
         "the ordinal of the pod",

@@ -61,6 +61,9 @@ fn obstacle_words(obstacle: &Obstacle) -> &'static str {
         Obstacle::Order { .. } => {
             "will be replaced only after earlier pods of the StatefulSet are ready"
         }
+        Obstacle::SetEnding { .. } => {
+            "will not be replaced, because the StatefulSet is being deleted"
+        }
         Obstacle::Surplus { .. } => {
             "will not be replaced, because the StatefulSet has fewer replicas"
         }
@@ -78,7 +81,7 @@ fn detail(obstacle: &Obstacle) -> String {
     match obstacle {
         Obstacle::Bound { claims } => format!(" with {}", few(claims)),
         Obstacle::Order { unready } => format!(" after {}", few(unready)),
-        Obstacle::Surplus { .. } => String::new(),
+        Obstacle::SetEnding { .. } | Obstacle::Surplus { .. } => String::new(),
         Obstacle::Quota(full) => format!(" by {}", full.what),
     }
 }
@@ -92,6 +95,7 @@ pub(crate) fn obstacle_sentence(obstacle: &Obstacle) -> String {
         Obstacle::Order { unready } => {
             format!("These pods must be ready first: {}.", few(unready))
         }
+        Obstacle::SetEnding { set } => format!("Its set is being deleted: {set}."),
         Obstacle::Surplus { set } => format!("Its StatefulSet has fewer replicas: {set}."),
         Obstacle::Quota(full) if full.is_certain => format!("A quota is used up: {}.", full.what),
         Obstacle::Quota(full) => {

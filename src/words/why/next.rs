@@ -392,6 +392,7 @@ impl Commands<'_> {
                 );
             }
             Reason::NotCreated { owner, .. }
+            | Reason::SetEnding { owner }
             | Reason::OutsideSet { owner, .. }
             | Reason::NotCreatedYet { owner } => {
                 let line = format!("describe {}", for_shell(owner));

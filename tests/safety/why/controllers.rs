@@ -504,6 +504,14 @@ fn a_quota_that_keeps_a_set_from_creating_a_pod_is_quoted() {
         assert_eq!(codes(&run), ["OrderedReady"]);
         let run = stage.why(&["pod/web-2", "-o", "json"]);
         assert_eq!(codes(&run), ["OutsideSet"]);
+        let set = stage.at("/apis/apps/v1", "statefulsets/web");
+        let kept = json!({"metadata": {"finalizers": ["example.com/backup"]}});
+        stage.cluster.patch(&set, &kept);
+        stage.cluster.delete(&set);
+        let run = stage.why(&["pod/web-1", "-o", "json"]);
+        assert_eq!(codes(&run), ["SetTerminating"]);
+        let none = json!({"metadata": {"finalizers": null}});
+        stage.cluster.patch(&set, &none);
         let run = stage
             .cluster
             .maint(["why", "pod/none", "-n", &stage.namespace])

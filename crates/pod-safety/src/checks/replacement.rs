@@ -7,6 +7,9 @@ const ID: &str = "replacement";
 
 pub(super) fn check(obstacles: &[Obstacle]) -> Vec<Verdict> {
     let verdicts = obstacles.iter().map(|obstacle| match obstacle {
+        Obstacle::SetEnding { set } => {
+            Verdict::info(ID, "it will not be replaced: its set is being deleted").of([set])
+        }
         Obstacle::Surplus { set } => {
             Verdict::info(ID, "it will not be replaced: its set has fewer replicas").of([set])
         }

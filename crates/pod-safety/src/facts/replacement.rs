@@ -20,6 +20,11 @@ use crate::known::Known;
 /// What prevents the replacement of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
+    /// The StatefulSet is being deleted.
+    SetEnding {
+        /// The set.
+        set: String,
+    },
     /// The StatefulSet is too small to recreate this member.
     Surplus {
         /// The set and its size.
@@ -184,6 +189,10 @@ fn of_member(pod: &Pod, namespace: &NamespaceEvidence, now: Now) -> Option<Obsta
     let ordinal = ordinal(pod)?;
     let mut sets = namespace.stateful_sets.value()?.iter();
     let set = sets.find(|set| set.metadata.name.as_ref() == Some(name))?;
+    if set.metadata.deletion_timestamp.is_some() {
+        let set = format!("StatefulSet/{name}");
+        return Some(Obstacle::SetEnding { set });
+    }
     let ordinals = ordinals(set);
     if !ordinals.contains(&ordinal) {
         let (replicas, start) = (ordinals.len(), ordinals.start);

@@ -134,6 +134,8 @@ pub enum StuckCode {
     Unreported,
     /// Kubernetes has reported that nothing is left in the namespace, and checks again.
     NothingReported,
+    /// The set of the pod is being deleted.
+    SetTerminating,
     /// The set of the pod has fewer members.
     OutsideSet,
     /// Other members of the set must be ready first.
@@ -199,6 +201,7 @@ impl From<&Reason> for StuckCode {
             Reason::ContentFinalizer { .. } => Self::FinalizersRemaining,
             Reason::Unreported => Self::Unreported,
             Reason::NothingReported => Self::NothingReported,
+            Reason::SetEnding { .. } => Self::SetTerminating,
             Reason::OutsideSet { .. } => Self::OutsideSet,
             Reason::InOrder { .. } => Self::OrderedReady,
             Reason::NotCreated { .. } => Self::NotCreated,
@@ -213,6 +216,7 @@ impl From<&Obstacle> for StuckCode {
         match obstacle {
             Obstacle::Bound { .. } => Self::VolumeNodeAffinity,
             Obstacle::Order { .. } => Self::OrderedReady,
+            Obstacle::SetEnding { .. } => Self::SetTerminating,
             Obstacle::Surplus { .. } => Self::OutsideSet,
             Obstacle::Quota(_) => Self::Quota,
         }

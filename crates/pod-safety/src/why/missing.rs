@@ -30,6 +30,10 @@ pub fn diagnose_missing(evidence: &MissingEvidence) -> Diagnosis {
     let set = &evidence.set;
     let name = set.metadata.name.as_deref().unwrap_or_default();
     let owner = format!("StatefulSet/{name}");
+    if set.metadata.deletion_timestamp.is_some() {
+        found.push(Reason::SetEnding { owner });
+        return found;
+    }
     let ordinals = ordinals(set);
     if !ordinals.contains(&evidence.ordinal) {
         found.push(Reason::OutsideSet {
@@ -110,6 +114,10 @@ mod tests {
             reasons(&parallel),
             [Reason::NotCreatedYet { owner: owner() }]
         );
+        let mut ending = evidence(0, &json!({}));
+        ending.set.metadata.deletion_timestamp =
+            Some(serde_json::from_value(json!("1970-01-01T00:00:00Z")).expect("a time"));
+        assert_eq!(reasons(&ending), [Reason::SetEnding { owner: owner() }]);
         second.ready = Known::Unknown(Why::Forbidden("list pods".to_owned()));
         assert_eq!(diagnose_missing(&second).unread.len(), 1);
     }

@@ -273,6 +273,11 @@ pub enum Reason {
     Unreported,
     /// The namespace controller has reported that nothing is left, and no remaining object was found.
     NothingReported,
+    /// The pod's StatefulSet is being deleted, so it creates no pods.
+    SetEnding {
+        /// The set, as `StatefulSet/web`.
+        owner: String,
+    },
     /// The pod's ordinal is outside the range of its StatefulSet.
     OutsideSet {
         /// The set, as `StatefulSet/web`.
