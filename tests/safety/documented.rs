@@ -16,7 +16,7 @@ const LEVELS: [(&str, &str, &str); 5] = [
 
 /// The rules of the page by their first words, each with a test that fails if the rule does not hold. Tests in `safety`
 /// use a real API server. Tests in `fencing` also use the real controllers.
-const RULES: [(&str, &str); 66] = [
+const RULES: [(&str, &str); 67] = [
     (
         "It says why a pod does not end",
         "safety::why::a_pod_of_an_unreachable_node_waits_for_its_kubelet",
@@ -24,6 +24,10 @@ const RULES: [(&str, &str); 66] = [
     (
         "If it suggests `force-delete`",
         "safety::deletion::the_report_shows_the_risks_and_the_next_command",
+    ),
+    (
+        "It says whether a PodDisruptionBudget",
+        "safety::why::controllers::a_budget_is_explained_by_the_rules_of_the_eviction_api",
     ),
     (
         "If the pod has ended",
