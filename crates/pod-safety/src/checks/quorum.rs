@@ -85,7 +85,7 @@ mod tests {
         };
         for (replicas, ready, advised) in [(3, 2, true), (3, 1, false), (2, 1, false)] {
             let words = words(replicas, ready);
-            let is_advised = words.ends_with("; if they vote, remove it from their group first");
+            let is_advised = words.ends_with("remove this member first");
             assert_eq!(is_advised, advised, "{words}");
         }
     }
