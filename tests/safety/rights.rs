@@ -96,8 +96,8 @@ fn without_heartbeats_a_node_that_is_reported_unreachable_is_unknown() {
             ("node-unreachable", None),
             ("mass-loss", Some("Unread")),
             ("lease", Some("Unread")),
-            // A ReplicaSet guarantees nothing about its pods, so it need not be read.
-            ("owner", Some("Ok")),
+            // Its Deployment may wait for the end of the pod.
+            ("owner", Some("Unread")),
         ]);
         fixture
             .cluster

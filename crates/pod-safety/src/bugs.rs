@@ -36,6 +36,8 @@ pub(crate) enum Bug {
     QuorumCountsItself,
     /// Identifies a controller by its name instead of its uid.
     ControllerByName,
+    /// Assumes that every Deployment runs its next revision beside the pods of the earlier one.
+    RecreateRunsBeside,
     /// Assumes that access modes prevent writes from two nodes.
     AccessModesPrevent,
     /// Assumes that a claim without a volume was never bound, even if the claim is newer than the pod.
@@ -80,7 +82,7 @@ mod tests {
         active.is_some_and(|name| *name == format!("{bug:?}"))
     }
 
-    const BUGS: [Bug; 24] = [
+    const BUGS: [Bug; 25] = [
         Bug::HeartbeatIgnored,
         Bug::FutureHeartbeatIsFresh,
         Bug::HeartbeatByLatestClock,
@@ -97,6 +99,7 @@ mod tests {
         Bug::FinalIsOverridden,
         Bug::QuorumCountsItself,
         Bug::ControllerByName,
+        Bug::RecreateRunsBeside,
         Bug::AccessModesPrevent,
         Bug::NewClaimWasNeverBound,
         Bug::ReplacementOfAnyController,

@@ -7,6 +7,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use super::codes;
+use crate::fixture::Levels;
 use crate::support::{Cluster, Run};
 
 /// A namespace of a cluster with running controllers.
@@ -736,5 +737,105 @@ fn a_budget_is_explained_by_the_rules_of_the_eviction_api() {
             refused.contains("web needs 1 healthy pods and has 1 currently"),
             "{refused}"
         );
+    });
+}
+
+impl Stage {
+    /// Creates a workload of one pod, binds this pod to a node, and reports it as running. Returns its name.
+    fn running_workload(&self, group: &str, plural: &str, workload: &Value) -> String {
+        self.cluster.create(&self.at(group, plural), workload);
+        self.until("it has a pod", || self.pods().len() == 1);
+        let pod = self.pods().remove(0);
+        let node = self.node("worker-1");
+        let binding = json!({
+            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod},
+            "target": {"kind": "Node", "name": node},
+        });
+        let path = self.at("/api/v1", &format!("pods/{pod}/binding"));
+        self.cluster.create(&path, &binding);
+        self.is_ready(&pod);
+        pod
+    }
+
+    /// The names of the pods.
+    fn pods(&self) -> Vec<String> {
+        let all = self.cluster.get(&self.at("/api/v1", "pods"));
+        let all = all["items"].as_array().expect("a list").iter();
+        let names = all.map(|pod| pod["metadata"]["name"].as_str().map(ToOwned::to_owned));
+        names.map(|name| name.expect("a name")).collect()
+    }
+
+    fn is_terminating(&self, pod: &str) -> bool {
+        let pod = self
+            .cluster
+            .get(&self.at("/api/v1", &format!("pods/{pod}")));
+        pod["metadata"]["deletionTimestamp"].is_string()
+    }
+
+    /// The report on a pod that is to be force-deleted.
+    fn report(&self, pod: &str) -> Levels {
+        let pod = format!("pod/{pod}");
+        let words = ["force-delete", &pod, "-n", &self.namespace, "-o", "json"];
+        Levels::of(self.cluster.maint(words))
+    }
+
+    /// Force-deletes a pod although its node is alive.
+    fn force_delete(&self, pod: &str) {
+        let pod = format!("pod/{pod}");
+        let run = self.cluster.maint([
+            "force-delete",
+            &pod,
+            "-n",
+            &self.namespace,
+            "--accept-risk",
+            "-m",
+            "why",
+            "--override=in-grace,node-alive,lease",
+            "--timeout=0",
+        ]);
+        let run = run.run();
+        assert!(run.code == 0 || run.code == 4, "{run}");
+    }
+}
+
+fn template(restart: &str) -> Value {
+    json!({
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {
+            "restartPolicy": restart,
+            "terminationGracePeriodSeconds": 1,
+            "containers": [{"name": "main", "image": "registry.example/web:1"}],
+        },
+    })
+}
+
+#[test]
+fn a_deployment_that_recreates_waits_for_the_pod_of_its_earlier_revision() {
+    stage("recreate", |stage| {
+        let deployment = json!({
+            "metadata": {"name": "web"},
+            "spec": {
+                "replicas": 1, "strategy": {"type": "Recreate"},
+                "selector": {"matchLabels": {"app": "web"}}, "template": template("Always"),
+            },
+        });
+        let pod = stage.running_workload("/apis/apps/v1", "deployments", &deployment);
+        // Its own ReplicaSet would replace the pod at once.
+        stage.report(&pod).are(&[("owner", Some("Ok"))]);
+        let containers = json!([{"name": "main", "image": "registry.example/web:2"}]);
+        stage.cluster.patch(
+            &stage.at("/apis/apps/v1", "deployments/web"),
+            &json!({"spec": {"template": {"spec": {"containers": containers}}}}),
+        );
+        stage.until("the pod is terminating", || stage.is_terminating(&pod));
+        let levels = stage.report(&pod);
+        levels.are(&[("owner", Some("Risk")), ("no-owner", None)]);
+        let words = "its Deployment (Recreate) may start its next revision while the pod is still running: Deployment/web";
+        assert_eq!(levels.words("owner"), words);
+        assert_eq!(stage.pods(), [&*pod]);
+        stage.force_delete(&pod);
+        stage.until("the next revision runs", || {
+            !stage.pods().is_empty() && !stage.pods().contains(&pod)
+        });
     });
 }

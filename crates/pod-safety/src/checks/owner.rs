@@ -36,6 +36,10 @@ pub(super) fn check(pod: &PodSnapshot, owner: &Owner) -> Verdict {
                 OWNER,
                 "a replacement may start before the pod has ended",
             ).of([what]),
+            Known::Yes(Promise::NextRevisionWaits) => Verdict::risk(
+                OWNER,
+                "its Deployment (Recreate) may start its next revision while the pod is still running",
+            ).of([what]),
             Known::Yes(Promise::Perhaps) => Verdict::risk(
                 OWNER,
                 "its controller, whose kind is unknown, may guarantee at most one pod; a second may start \
@@ -58,6 +62,7 @@ mod tests {
             (Promise::OnePerNode, Level::Ok),
             (Promise::OneOfEachName, Level::Risk),
             (Promise::NoneBeforeTheEnd, Level::Risk),
+            (Promise::NextRevisionWaits, Level::Risk),
             (Promise::Perhaps, Level::Risk),
         ] {
             let verdict = check(&pod(), &controlled(Known::Yes(promise), None));

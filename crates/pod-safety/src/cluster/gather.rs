@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::future::join_all;
 use futures::join;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{ApiError, Error, MEDIK8S_LEASES, Maintenance, NodeLease, escape};
@@ -13,6 +14,7 @@ use super::Reader;
 use super::objects::needed;
 use crate::constants::HEARTBEATS;
 use crate::controller::{Kind, controller};
+use crate::facts::owner::waiting_deployment;
 use crate::facts::pod::{namespace, node_name};
 use crate::facts::replacement::ordinal;
 use crate::facts::source::{Source, sources};
@@ -29,6 +31,8 @@ const LEASES: &str = "leases.coordination.k8s.io";
 #[derive(Default)]
 struct Needs {
     kinds: BTreeSet<Kind>,
+    /// The uids of the ReplicaSets of the pods.
+    replica_sets: BTreeSet<String>,
     claims: bool,
     attachments: bool,
     phases: bool,
@@ -61,7 +65,12 @@ impl Reader {
             }
             needs.phases |= PodSnapshot::of(pod).job_waits;
             needs.members |= ordinal(pod) > Some(0);
-            needs.kinds.extend(controller(&pod.metadata).map(Kind::of));
+            if let Some(owner) = controller(&pod.metadata) {
+                needs.kinds.insert(Kind::of(owner));
+                if Kind::of(owner) == Kind::ReplicaSet {
+                    needs.replica_sets.insert(owner.uid.clone());
+                }
+            }
         }
         let attachments = needs.values().any(|needs| needs.attachments);
         let ((nodes, rows), namespaces, cluster) = join!(
@@ -210,7 +219,7 @@ impl Reader {
         let (apps, core) = ("/apis/apps/v1", "/api/v1");
         let (
             stateful_sets,
-            replica_sets,
+            (replica_sets, deployments),
             jobs,
             claims,
             budgets,
@@ -224,11 +233,7 @@ impl Reader {
                 apps,
                 "statefulsets"
             )),
-            needed(has(Kind::ReplicaSet), || self.all_in(
-                namespace,
-                apps,
-                "replicasets"
-            )),
+            self.replica_sets(namespace, &needs.replica_sets),
             needed(has(Kind::Job), || self.all_in(
                 namespace,
                 "/apis/batch/v1",
@@ -256,6 +261,7 @@ impl Reader {
         NamespaceEvidence {
             stateful_sets,
             replica_sets,
+            deployments,
             jobs,
             claims,
             ready_members,
@@ -264,6 +270,31 @@ impl Reader {
             may_delete,
             may_patch_status,
         }
+    }
+
+    /// The ReplicaSets of a namespace, and its Deployments if one of them may wait for the pods of the
+    /// ReplicaSets with these `uids`.
+    async fn replica_sets(
+        &self,
+        namespace: &str,
+        uids: &BTreeSet<String>,
+    ) -> (Known<Vec<ReplicaSet>>, Known<Vec<Deployment>>) {
+        let apps = "/apis/apps/v1";
+        let sets = needed(!uids.is_empty(), || {
+            self.all_in::<ReplicaSet>(namespace, apps, "replicasets")
+        });
+        let sets = sets.await;
+        let is_awaited = |set: &ReplicaSet| {
+            let is_ours = set
+                .metadata
+                .uid
+                .as_ref()
+                .is_some_and(|uid| uids.contains(uid));
+            is_ours && waiting_deployment(set).is_some()
+        };
+        let has_awaited = sets.value().into_iter().flatten().any(is_awaited);
+        let deployments = needed(has_awaited, || self.all_in(namespace, apps, "deployments"));
+        (sets, deployments.await)
     }
 
     async fn volumes(&self) -> Cluster {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, ResourceQuota};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -51,6 +51,8 @@ pub struct NamespaceEvidence {
     pub stateful_sets: Known<Vec<StatefulSet>>,
     /// Its ReplicaSets.
     pub replica_sets: Known<Vec<ReplicaSet>>,
+    /// Its Deployments. Read only if a pod belongs to a ReplicaSet that was scaled down.
+    pub deployments: Known<Vec<Deployment>>,
     /// Its Jobs.
     pub jobs: Known<Vec<Job>>,
     /// Its PersistentVolumeClaims.

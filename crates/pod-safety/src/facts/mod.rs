@@ -91,7 +91,9 @@ impl Facts {
                 bugs::active(Bug::DaemonPodOnUnfitNode)
                     || matches!(&self.node.node, Known::Yes(Some(node)) if node.is_fit())
             }
-            Known::Yes(Promise::None | Promise::Perhaps) | Known::Unknown(_) => false,
+            // The next revision is another ReplicaSet.
+            Known::Yes(Promise::None | Promise::NextRevisionWaits | Promise::Perhaps)
+            | Known::Unknown(_) => false,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What recreates a pod, and whether that controller allows two such pods at a time.
 
-use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -44,6 +44,8 @@ pub enum Promise {
     OneOfEachName,
     /// No replacement before the old pod has ended.
     NoneBeforeTheEnd,
+    /// The Deployment starts no pod of its next revision before the old pod has ended.
+    NextRevisionWaits,
     /// Unknown, because the kind is unknown: perhaps at most one pod.
     Perhaps,
 }
@@ -136,10 +138,10 @@ impl Owner {
                             shown = shown_as(above);
                             event_on = object_reference(above, pod.metadata.namespace.clone());
                         }
+                        promise_of_replica_set(set, &namespace.deployments)
                     }
-                    Known::Unknown(_) => {}
+                    Known::Unknown(why) => Known::Unknown(why),
                 }
-                Known::Yes(Promise::None)
             }
             Kind::ReplicationController => Known::Yes(Promise::None),
             Kind::DaemonSet => Known::Yes(Promise::OnePerNode),
@@ -190,6 +192,41 @@ fn found<'a, T>(
 /// The text for a controller that was deleted and created again.
 fn anew(what: &str) -> String {
     format!("{what} (a new one of that name)")
+}
+
+/// The Deployment whose next revision may wait for the pods of `set`: only a ReplicaSet that was scaled down
+/// can be of an earlier revision whose pods are counted.
+pub(crate) fn waiting_deployment(set: &ReplicaSet) -> Option<&OwnerReference> {
+    let is_scaled_down = set.spec.as_ref().and_then(|spec| spec.replicas) == Some(0);
+    controller(&set.metadata).filter(|above| is_scaled_down && is_deployment(above))
+}
+
+fn is_deployment(owner: &OwnerReference) -> bool {
+    owner.kind == "Deployment" && owner.api_version.starts_with("apps/")
+}
+
+/// A ReplicaSet runs replacements beside old pods. But a Deployment with the strategy `Recreate` waits until
+/// all pods of its earlier revisions have ended (`oldPodsRunning`).
+fn promise_of_replica_set(
+    set: &ReplicaSet,
+    deployments: &Known<Vec<Deployment>>,
+) -> Known<Promise> {
+    let Some(above) = waiting_deployment(set) else {
+        return Known::Yes(Promise::None);
+    };
+    deployments.as_ref().map(|deployments| {
+        let deployment = deployments
+            .iter()
+            .find(|one| one.metadata.uid.as_deref() == Some(&*above.uid));
+        let strategy =
+            deployment.and_then(|one| one.spec.as_ref()?.strategy.as_ref()?.type_.as_deref());
+        match strategy {
+            Some("Recreate") if !bugs::active(Bug::RecreateRunsBeside) => {
+                Promise::NextRevisionWaits
+            }
+            _ => Promise::None,
+        }
+    })
 }
 
 fn promise_of_job(job: &Job) -> Promise {

@@ -139,6 +139,58 @@ fn a_controller_that_was_made_anew_keeps_its_promises() {
     assert_eq!(owner("ReplicaSet", "apps", namespace), Owner::Gone { was });
 }
 
+/// The promise of the controller of a pod whose ReplicaSet `web` has so many `replicas` and belongs to a
+/// Deployment `shop`.
+fn promise_of_deployment(replicas: u32, deployments: Known<Value>) -> Known<Promise> {
+    let mut pod = pod("False", &json!([]));
+    let owners = pod.metadata.owner_references.as_mut().expect("owners");
+    owners[1].kind = "ReplicaSet".to_owned();
+    let sets = json!([{
+        "metadata": {"name": "web", "uid": "s-1", "ownerReferences": [{
+            "apiVersion": "apps/v1", "kind": "Deployment", "name": "shop", "uid": "d-1", "controller": true,
+        }]},
+        "spec": {"replicas": replicas, "selector": {}},
+    }]);
+    let namespace = NamespaceEvidence {
+        replica_sets: Known::Yes(read(sets)),
+        deployments: deployments.map(read),
+        ..NamespaceEvidence::default()
+    };
+    match Owner::of(&pod, &namespace) {
+        Owner::Controller { what, promise, .. } => {
+            assert_eq!(what, "Deployment/shop");
+            promise
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_deployment_that_recreates_waits_for_the_pods_of_earlier_revisions() {
+    let deployments = |strategy: &str| {
+        Known::Yes(json!([{
+            "metadata": {"name": "shop", "uid": "d-1"},
+            "spec": {"selector": {}, "template": {}, "strategy": {"type": strategy}},
+        }]))
+    };
+    let none = Known::Yes(Promise::None);
+    let waits = Known::Yes(Promise::NextRevisionWaits);
+    for (replicas, strategy, expected) in [
+        (0, "Recreate", &waits),
+        // Its ReplicaSet has already created the replacement.
+        (1, "Recreate", &none),
+        (0, "RollingUpdate", &none),
+        (1, "RollingUpdate", &none),
+    ] {
+        let found = promise_of_deployment(replicas, deployments(strategy));
+        assert_eq!(&found, expected, "{replicas} {strategy}");
+    }
+    assert_eq!(promise_of_deployment(0, unread()), unread());
+    assert_eq!(promise_of_deployment(1, unread()), none);
+    // The Deployment was deleted, and creates nothing.
+    assert_eq!(promise_of_deployment(0, Known::Yes(json!([]))), none);
+}
+
 #[test]
 fn a_replacement_comes_once_the_pod_is_gone_if_its_controller_promises_that() {
     let node = |ready: &str, taints: &Value| {
