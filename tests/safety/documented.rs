@@ -87,6 +87,10 @@ const RULES: [(&str, &str); 67] = [
         "safety::checks::owners_keep_their_promises",
     ),
     (
+        "`owner` is also a RISK for a pod of a Job that is ending",
+        "safety::why::controllers::a_job_that_is_ending_waits_for_its_pod",
+    ),
+    (
         "`owner` is also a RISK for a pod of an earlier revision",
         "safety::why::controllers::a_deployment_that_recreates_waits_for_the_pod_of_its_earlier_revision",
     ),

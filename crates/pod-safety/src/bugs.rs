@@ -38,6 +38,8 @@ pub(crate) enum Bug {
     ControllerByName,
     /// Assumes that every Deployment runs its next revision beside the pods of the earlier one.
     RecreateRunsBeside,
+    /// Assumes that a Job that is ending does not wait for its pods.
+    EndingJobWaitsForNothing,
     /// Assumes that access modes prevent writes from two nodes.
     AccessModesPrevent,
     /// Assumes that a claim without a volume was never bound, even if the claim is newer than the pod.
@@ -82,7 +84,7 @@ mod tests {
         active.is_some_and(|name| *name == format!("{bug:?}"))
     }
 
-    const BUGS: [Bug; 25] = [
+    const BUGS: [Bug; 26] = [
         Bug::HeartbeatIgnored,
         Bug::FutureHeartbeatIsFresh,
         Bug::HeartbeatByLatestClock,
@@ -100,6 +102,7 @@ mod tests {
         Bug::QuorumCountsItself,
         Bug::ControllerByName,
         Bug::RecreateRunsBeside,
+        Bug::EndingJobWaitsForNothing,
         Bug::AccessModesPrevent,
         Bug::NewClaimWasNeverBound,
         Bug::ReplacementOfAnyController,

@@ -839,3 +839,34 @@ fn a_deployment_that_recreates_waits_for_the_pod_of_its_earlier_revision() {
         });
     });
 }
+
+#[test]
+fn a_job_that_is_ending_waits_for_its_pod() {
+    stage("ending-job", |stage| {
+        let job = json!({
+            "metadata": {"name": "web"},
+            "spec": {"template": template("Never")},
+        });
+        let pod = stage.running_workload("/apis/batch/v1", "jobs", &job);
+        let path = stage.at("/apis/batch/v1", "jobs/web");
+        let has = |condition: &str| {
+            let job = stage.cluster.get(&path);
+            let all = job["status"]["conditions"].as_array().cloned();
+            let mut all = all.into_iter().flatten();
+            all.any(|one| one["type"] == condition && one["status"] == "True")
+        };
+        stage.report(&pod).are(&[("owner", Some("Ok"))]);
+        let late = json!({"spec": {"activeDeadlineSeconds": 1}});
+        stage.cluster.patch(&path, &late);
+        stage.until("the Job is ending", || has("FailureTarget"));
+        stage.until("the pod is terminating", || stage.is_terminating(&pod));
+        let levels = stage.report(&pod);
+        levels.are(&[("owner", Some("Risk")), ("no-owner", None)]);
+        let words = "its Job counts as running until the pod is gone; a CronJob may then start the next Job while this \
+                     pod is still running: Job/web";
+        assert_eq!(levels.words("owner"), words);
+        assert!(!has("Failed"));
+        stage.force_delete(&pod);
+        stage.until("the Job has failed", || has("Failed"));
+    });
+}

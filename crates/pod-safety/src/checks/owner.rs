@@ -40,6 +40,11 @@ pub(super) fn check(pod: &PodSnapshot, owner: &Owner) -> Verdict {
                 OWNER,
                 "its Deployment (Recreate) may start its next revision while the pod is still running",
             ).of([what]),
+            Known::Yes(Promise::EndOfJobWaits) => Verdict::risk(
+                OWNER,
+                "its Job counts as running until the pod is gone; a CronJob may then start the next Job while this \
+                 pod is still running",
+            ).of([what]),
             Known::Yes(Promise::Perhaps) => Verdict::risk(
                 OWNER,
                 "its controller, whose kind is unknown, may guarantee at most one pod; a second may start \
@@ -63,6 +68,7 @@ mod tests {
             (Promise::OneOfEachName, Level::Risk),
             (Promise::NoneBeforeTheEnd, Level::Risk),
             (Promise::NextRevisionWaits, Level::Risk),
+            (Promise::EndOfJobWaits, Level::Risk),
             (Promise::Perhaps, Level::Risk),
         ] {
             let verdict = check(&pod(), &controlled(Known::Yes(promise), None));

@@ -91,8 +91,13 @@ impl Facts {
                 bugs::active(Bug::DaemonPodOnUnfitNode)
                     || matches!(&self.node.node, Known::Yes(Some(node)) if node.is_fit())
             }
-            // The next revision is another ReplicaSet.
-            Known::Yes(Promise::None | Promise::NextRevisionWaits | Promise::Perhaps)
+            // What waits is another controller: the next ReplicaSet of a Deployment, or the next Job.
+            Known::Yes(
+                Promise::None
+                | Promise::NextRevisionWaits
+                | Promise::EndOfJobWaits
+                | Promise::Perhaps,
+            )
             | Known::Unknown(_) => false,
         }
     }

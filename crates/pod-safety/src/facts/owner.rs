@@ -46,6 +46,9 @@ pub enum Promise {
     NoneBeforeTheEnd,
     /// The Deployment starts no pod of its next revision before the old pod has ended.
     NextRevisionWaits,
+    /// The Job, which is ending, counts as running until the old pod has ended. What waits for the Job, such
+    /// as a CronJob, starts nothing before.
+    EndOfJobWaits,
     /// Unknown, because the kind is unknown: perhaps at most one pod.
     Perhaps,
 }
@@ -120,7 +123,9 @@ impl Owner {
             Kind::Job => match found(&namespace.jobs, |job| &job.metadata, reference) {
                 Known::Yes(Some(Found::Itself(job))) => Known::Yes(promise_of_job(job)),
                 // A Job without such a promise has its own pods, and creates no more of them for this pod.
-                Known::Yes(Some(Found::SameName(job))) if promise_of_job(job) != Promise::None => {
+                Known::Yes(Some(Found::SameName(job)))
+                    if promise_of_job(job) == Promise::NoneBeforeTheEnd =>
+                {
                     shown = anew(&what);
                     event_on.uid = job.metadata.uid.clone();
                     Known::Yes(promise_of_job(job))
@@ -229,7 +234,25 @@ fn promise_of_replica_set(
     })
 }
 
+/// Whether the Job has succeeded or failed, but is not finished. It then waits until its pods have ended
+/// (`enactJobFinished`), and creates no more of them.
+fn is_ending(job: &Job) -> bool {
+    let conditions = { job.status.iter() }.flat_map(|status| status.conditions.iter().flatten());
+    let mut is_ending = false;
+    for condition in conditions.filter(|condition| condition.status == "True") {
+        match &*condition.type_ {
+            "Complete" | "Failed" => return false,
+            "FailureTarget" | "SuccessCriteriaMet" => is_ending = true,
+            _ => {}
+        }
+    }
+    is_ending && !bugs::active(Bug::EndingJobWaitsForNothing)
+}
+
 fn promise_of_job(job: &Job) -> Promise {
+    if is_ending(job) {
+        return Promise::EndOfJobWaits;
+    }
     // Same rule as `onlyReplaceFailedPods` of the job controller.
     let waits = job.spec.as_ref().is_some_and(|spec| {
         spec.pod_replacement_policy.as_deref() == Some("Failed")

@@ -62,12 +62,13 @@ pub(super) fn of(pod: &Pod, owner: &Owner, evidence: &Evidence, now: Now) -> Vec
     if !claims.is_empty() {
         obstacles.push(Obstacle::Bound { claims });
     }
-    // A controller without such a promise has already created the replacement.
+    // A controller without such a promise has already created the replacement, and a Job that is ending
+    // creates none.
     if let Owner::Controller {
         promise: Known::Yes(promise),
         ..
     } = owner
-        && *promise != Promise::None
+        && !matches!(promise, Promise::None | Promise::EndOfJobWaits)
     {
         let quotas = namespace.quotas.value().into_iter();
         let full = quotas.flat_map(|quotas| quotas::full(pod, quotas, now));

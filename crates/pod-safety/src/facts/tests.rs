@@ -192,6 +192,63 @@ fn a_deployment_that_recreates_waits_for_the_pods_of_earlier_revisions() {
 }
 
 #[test]
+fn a_job_that_is_ending_counts_as_running_until_its_pods_have_ended() {
+    let promise = |policy: &str, conditions: &[(&str, &str)]| {
+        let mut pod = pod("False", &json!([]));
+        let owners = pod.metadata.owner_references.as_mut().expect("owners");
+        (owners[1].kind, owners[1].api_version) = ("Job".to_owned(), "batch/v1".to_owned());
+        let conditions = conditions.iter();
+        let conditions: Vec<Value> = conditions
+            .map(|(kind, status)| json!({"type": kind, "status": status}))
+            .collect();
+        let jobs = json!([{
+            "metadata": {"name": "web", "uid": "s-1"},
+            "spec": {"podReplacementPolicy": policy, "template": {}},
+            "status": {"conditions": conditions},
+        }]);
+        let namespace = NamespaceEvidence {
+            jobs: Known::Yes(read(jobs)),
+            ..NamespaceEvidence::default()
+        };
+        match Owner::of(&pod, &namespace) {
+            Owner::Controller {
+                promise: Known::Yes(promise),
+                ..
+            } => promise,
+            other => panic!("{other:?}"),
+        }
+    };
+    let (loose, strict) = ("TerminatingOrFailed", "Failed");
+    for (policy, conditions, expected) in [
+        (loose, &[][..], Promise::None),
+        (strict, &[], Promise::NoneBeforeTheEnd),
+        (loose, &[("FailureTarget", "False")], Promise::None),
+        (loose, &[("FailureTarget", "True")], Promise::EndOfJobWaits),
+        (
+            strict,
+            &[("SuccessCriteriaMet", "True")],
+            Promise::EndOfJobWaits,
+        ),
+        (
+            loose,
+            &[("FailureTarget", "True"), ("Failed", "True")],
+            Promise::None,
+        ),
+        (
+            loose,
+            &[("Complete", "True"), ("SuccessCriteriaMet", "True")],
+            Promise::None,
+        ),
+    ] {
+        assert_eq!(
+            promise(policy, conditions),
+            expected,
+            "{policy} {conditions:?}"
+        );
+    }
+}
+
+#[test]
 fn a_replacement_comes_once_the_pod_is_gone_if_its_controller_promises_that() {
     let node = |ready: &str, taints: &Value| {
         let node = json!({
