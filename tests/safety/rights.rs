@@ -27,6 +27,7 @@ fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
             ("quorum", Some("Unread")),
             ("volume-unguarded", Some("Unread")),
             ("volume-attached", Some("Unread")),
+            ("volume-deleted", Some("Unread")),
             ("pdb", Some("Unread")),
             ("owner", Some("Risk")),
             ("rights", Some("Ok")),

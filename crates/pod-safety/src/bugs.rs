@@ -40,6 +40,8 @@ pub(crate) enum Bug {
     RecreateRunsBeside,
     /// Assumes that a Job that is ending does not wait for its pods.
     EndingJobWaitsForNothing,
+    /// Assumes that data is not deleted with the pod if the node was fenced.
+    FencingKeepsData,
     /// Assumes that access modes prevent writes from two nodes.
     AccessModesPrevent,
     /// Assumes that a claim without a volume was never bound, even if the claim is newer than the pod.
@@ -84,7 +86,7 @@ mod tests {
         active.is_some_and(|name| *name == format!("{bug:?}"))
     }
 
-    const BUGS: [Bug; 26] = [
+    const BUGS: [Bug; 27] = [
         Bug::HeartbeatIgnored,
         Bug::FutureHeartbeatIsFresh,
         Bug::HeartbeatByLatestClock,
@@ -103,6 +105,7 @@ mod tests {
         Bug::ControllerByName,
         Bug::RecreateRunsBeside,
         Bug::EndingJobWaitsForNothing,
+        Bug::FencingKeepsData,
         Bug::AccessModesPrevent,
         Bug::NewClaimWasNeverBound,
         Bug::ReplacementOfAnyController,

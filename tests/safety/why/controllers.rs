@@ -870,3 +870,36 @@ fn a_job_that_is_ending_waits_for_its_pod() {
         stage.until("the Job has failed", || has("Failed"));
     });
 }
+
+#[test]
+fn a_claim_that_is_being_deleted_goes_with_its_last_pod() {
+    stage("deleted-claim", |stage| {
+        let node = stage.node("worker-1");
+        stage.claim("data");
+        stage.pod("user", &node, Some("data"));
+        let claim = stage.at("/api/v1", "persistentvolumeclaims/data");
+        stage.report("user").are(&[("volume-deleted", None)]);
+        let volume = format!("/api/v1/persistentvolumes/{}", stage.cluster.name("data"));
+        let policy = json!({"spec": {"persistentVolumeReclaimPolicy": "Delete"}});
+        stage.cluster.patch(&volume, &policy);
+        stage.until("it is protected", || {
+            let finalizers = &stage.cluster.get(&claim)["metadata"]["finalizers"];
+            finalizers
+                .to_string()
+                .contains("kubernetes.io/pvc-protection")
+        });
+        stage.cluster.delete(&claim);
+        let levels = stage.report("user");
+        levels.are(&[("volume-deleted", Some("Risk"))]);
+        let words = "a claim that is being deleted goes with the last pod that uses it: pvc/data and its volume \
+                     (reclaimPolicy Delete)";
+        assert_eq!(levels.words("volume-deleted"), words);
+        stage.cluster.delete(&stage.at("/api/v1", "pods/user"));
+        stage.force_delete("user");
+        stage.until("the claim is gone", || stage.cluster.find(&claim).is_none());
+        stage.until("the volume is released", || {
+            let volume = stage.cluster.find(&volume);
+            volume.is_none_or(|volume| volume["status"]["phase"] != "Bound")
+        });
+    });
+}

@@ -31,12 +31,13 @@ use crate::facts::{Facts, Fenced, NodeFacts, PodConditions};
 use crate::known::Known;
 
 /// The ids of the risks that `--accept-risk` accepts.
-pub const RISKS: [&str; 8] = [
+pub const RISKS: [&str; 9] = [
     "owner",
     "no-owner",
     "quorum",
     "volume-attached",
     "volume-unguarded",
+    volumes::DELETED,
     "mass-loss",
     "lease-expired",
     UNREAD,
@@ -67,6 +68,10 @@ pub const OF_NODE: [&str; 8] = [
 /// The ids of the risks that remain while processes run on the node. Cutting the node off does not remove
 /// them.
 const OF_PROCESSES: [&str; 3] = ["owner", "no-owner", "quorum"];
+
+/// The ids of the risks of the deletion itself. A fencing does not lower them, because they do not depend on
+/// whether the pod still runs.
+const OF_DELETION: [&str; 1] = [volumes::DELETED];
 
 /// The ids of blockers that can't be overridden.
 pub const FINAL: [&str; 2] = ["target", "mirror"];
@@ -145,6 +150,7 @@ fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
     let mut verdicts = vec![owner::check(&facts.pod, &facts.owner)];
     verdicts.extend(quorum::check(&facts.pod, &facts.owner));
     verdicts.extend(volumes::check(&facts.volumes, &facts.pod.node));
+    verdicts.extend(volumes::check_deleted(&facts.deleted_claims));
     verdicts.extend(replacement::check(&facts.obstacles));
     verdicts.push(finalizers);
     verdicts.push(budgets::check(&facts.budgets));
@@ -159,7 +165,9 @@ fn lowered_if_fenced(mut verdicts: Vec<Verdict>, facts: &NodeFacts, now: Now) ->
         return verdicts;
     };
     if let Fenced::Recorded(record) = node.fenced(now) {
-        let lowered = verdicts.iter_mut();
+        let lowered = { verdicts.iter_mut() }.filter(|verdict| {
+            !OF_DELETION.contains(&verdict.id) || bugs::active(Bug::FencingKeepsData)
+        });
         let isolated = record.how.is_isolated() && !bugs::active(Bug::IsolationEndsProcesses);
         let lowered = lowered.filter(|verdict| !isolated || !OF_PROCESSES.contains(&verdict.id));
         lowered.for_each(Verdict::lower);
@@ -171,14 +179,14 @@ fn lowered_if_fenced(mut verdicts: Vec<Verdict>, facts: &NodeFacts, now: Now) ->
 mod tests {
     use super::testing::{NOW, controlled, pod, record, there};
     use super::*;
-    use crate::facts::{Promise, Volume};
+    use crate::facts::{DeletedClaim, Promise, Volume};
     use crate::fencing::record::{How, Record, Since};
     use crate::node_health::{Ready, Status};
     use crate::taint::OutOfService;
 
-    /// The levels of `owner` and `volume-attached` for a pod of an unreachable node that has the
+    /// The levels of `owner`, `volume-attached` and `volume-deleted` for a pod of an unreachable node that has the
     /// out-of-service taint and was fenced as in `how`.
-    fn levels(how: Option<How>) -> [Level; 2] {
+    fn levels(how: Option<How>) -> [Level; 3] {
         let mut node = there();
         node.state.ready = Some(Ready {
             status: Status::Unknown,
@@ -201,13 +209,17 @@ mod tests {
                 writes_after_detach: None,
                 attached: Known::Yes(Some("va-1".to_owned())),
             }],
+            deleted_claims: Known::Yes(vec![DeletedClaim {
+                name: "data".to_owned(),
+                with_volume: Known::Yes(true),
+            }]),
             obstacles: Vec::new(),
             budgets: Known::default(),
             may_delete: Known::default(),
             may_patch_status: Known::default(),
         };
         let verdicts = of_pod(&facts, None, Now::at(NOW));
-        ["owner", "volume-attached"].map(|id| {
+        ["owner", "volume-attached", "volume-deleted"].map(|id| {
             let found = verdicts.iter().find(|verdict| verdict.id == id);
             found.expect("its verdict").level
         })
@@ -222,8 +234,9 @@ mod tests {
                 isolated,
             })
         };
-        assert_eq!(levels(None), [Level::Risk, Level::Risk]);
-        assert_eq!(levels(hook(false)), [Level::Info, Level::Info]);
-        assert_eq!(levels(hook(true)), [Level::Risk, Level::Info]);
+        let risk = Level::Risk;
+        assert_eq!(levels(None), [risk; 3]);
+        assert_eq!(levels(hook(false)), [Level::Info, Level::Info, risk]);
+        assert_eq!(levels(hook(true)), [risk, Level::Info, risk]);
     }
 }

@@ -1,13 +1,42 @@
 //! `volume-attached` and `volume-unguarded`: what prevents two pods from writing to the same data.
+//! `volume-deleted`: what is deleted with the pod.
 
 use super::verdict::Verdict;
 use crate::constants::FORCED_DETACH;
-use crate::facts::Volume;
+use crate::facts::{DeletedClaim, Volume};
 use crate::known::{Known, Why};
 use crate::words::age;
 
 const ATTACHED: &str = "volume-attached";
 const UNGUARDED: &str = "volume-unguarded";
+
+/// The id of the check for data that is deleted with the pod.
+pub(super) const DELETED: &str = "volume-deleted";
+
+/// The verdict on the claims that only pods like this one keep.
+pub(super) fn check_deleted(claims: &Known<Vec<DeletedClaim>>) -> Option<Verdict> {
+    let claims = match claims {
+        Known::Unknown(why) => {
+            let what = "whether its claims are being deleted";
+            return Some(Verdict::unread(DELETED, what, why));
+        }
+        Known::Yes(claims) if claims.is_empty() => return None,
+        Known::Yes(claims) => claims,
+    };
+    let names = claims.iter().map(|claim| {
+        let volume = match claim.with_volume {
+            Known::Yes(true) => " and its volume (reclaimPolicy Delete)",
+            Known::Yes(false) => "",
+            Known::Unknown(_) => ", perhaps with its volume",
+        };
+        format!("pvc/{}{volume}", claim.name)
+    });
+    let verdict = Verdict::risk(
+        DELETED,
+        "a claim that is being deleted goes with the last pod that uses it",
+    );
+    Some(verdict.of(names))
+}
 
 pub(super) fn check(volumes: &[Volume], node: &str) -> Vec<Verdict> {
     if volumes.is_empty() {
@@ -144,6 +173,24 @@ mod tests {
         ] {
             assert_eq!(verdicts(&volumes), expected, "{volumes:?}");
         }
+    }
+
+    #[test]
+    fn a_claim_that_is_being_deleted_goes_with_its_volume_if_that_is_its_policy() {
+        let verdict = |with_volume| {
+            let name = "data".to_owned();
+            let claims = vec![DeletedClaim { name, with_volume }];
+            let verdict = check_deleted(&Known::Yes(claims)).expect("a verdict");
+            assert_eq!((verdict.id, verdict.level), (DELETED, Level::Risk));
+            verdict.names.join(", ")
+        };
+        let with = "pvc/data and its volume (reclaimPolicy Delete)";
+        assert_eq!(verdict(Known::Yes(true)), with);
+        assert_eq!(verdict(Known::Yes(false)), "pvc/data");
+        assert_eq!(verdict(forbidden()), "pvc/data, perhaps with its volume");
+        assert_eq!(check_deleted(&Known::Yes(Vec::new())), None);
+        let unread = check_deleted(&forbidden()).expect("a verdict");
+        assert_eq!((unread.id, unread.level), (DELETED, Level::Unread));
     }
 
     #[test]

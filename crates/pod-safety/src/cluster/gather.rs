@@ -17,7 +17,7 @@ use crate::controller::{Kind, controller};
 use crate::facts::owner::waiting_deployment;
 use crate::facts::pod::{namespace, node_name};
 use crate::facts::replacement::ordinal;
-use crate::facts::source::{Source, sources};
+use crate::facts::source::{Source, persistent_claims, sources};
 use crate::facts::{
     Cluster, Evidence, Lock, NamespaceEvidence, NodeFacts, NodeRow, PodSnapshot, PresentNode,
     Remediation, Zone,
@@ -56,6 +56,7 @@ impl Reader {
         for pod in pods {
             names.extend(Some(node_name(pod)).filter(|node| !node.is_empty()));
             let needs = needs.entry(namespace(pod)).or_default();
+            needs.claims |= persistent_claims(pod).next().is_some();
             for source in sources(pod) {
                 needs.claims |= matches!(source, Source::Claim(_));
                 needs.attachments |= matches!(

@@ -25,7 +25,7 @@ pub use owner::{Owner, Promise, Siblings};
 pub use pod::{PodConditions, PodSnapshot};
 pub use remediation::Remediation;
 pub use replacement::{Blocked, Obstacle};
-pub use volumes::Volume;
+pub use volumes::{DeletedClaim, Volume};
 
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
@@ -44,6 +44,8 @@ pub struct Facts {
     pub owner: Owner,
     /// Its volumes that other nodes can reach, or for which this is unknown.
     pub volumes: Vec<Volume>,
+    /// Those of its claims that are being deleted.
+    pub deleted_claims: Known<Vec<DeletedClaim>>,
     /// What prevents its replacement from being created or from running.
     pub obstacles: Vec<Obstacle>,
     /// The budgets that cover it.
@@ -67,6 +69,7 @@ impl Facts {
         Self {
             node: node.cloned().unwrap_or_default(),
             volumes: volumes::of(pod, evidence),
+            deleted_claims: volumes::deleted_claims(pod, evidence),
             obstacles: replacement::of(pod, &owner, evidence, now),
             owner,
             budgets: budgets::covering(pod, &namespace.budgets),

@@ -186,6 +186,12 @@ pub(crate) fn claims(pod: &Pod) -> impl Iterator<Item = String> + '_ {
     volumes(pod).filter_map(move |volume| claim_name(pod, volume))
 }
 
+/// The names of the claims that `pod` uses and does not own.
+pub(crate) fn persistent_claims(pod: &Pod) -> impl Iterator<Item = &str> {
+    let used = volumes(pod).filter_map(|volume| volume.persistent_volume_claim.as_ref());
+    used.map(|claim| &*claim.claim_name)
+}
+
 /// The volumes of `pod`.
 pub(crate) fn volumes(pod: &Pod) -> impl Iterator<Item = &Volume> {
     let spec = pod.spec.iter();

@@ -408,6 +408,33 @@ fn a_claim_that_was_never_bound_has_no_volume() {
 }
 
 #[test]
+fn a_claim_that_is_being_deleted_may_take_its_volume_along() {
+    let deleted = |read_only: bool, claim: Value, policy: &str| {
+        let used = json!({"claimName": "data", "readOnly": read_only});
+        let volume = json!([{"name": "data", "persistentVolumeClaim": used}]);
+        let mut metadata = json!({"name": "data"});
+        let fields = metadata.as_object_mut().expect("an object");
+        fields.extend(claim.as_object().expect("a change").clone());
+        let claims = json!([{"metadata": metadata, "spec": {"volumeName": "pv-1"}}]);
+        let spec = json!({"persistentVolumeReclaimPolicy": policy});
+        let volumes = json!([{"metadata": {"name": "pv-1"}, "spec": spec}]);
+        let evidence = evidence(json!([]), claims, volumes);
+        facts(&pod("False", &volume), &evidence).deleted_claims
+    };
+    let going = || json!({"deletionTimestamp": "2026-11-22T18:00:00Z"});
+    let one = |with_volume| {
+        Known::Yes(vec![DeletedClaim {
+            name: "data".to_owned(),
+            with_volume: Known::Yes(with_volume),
+        }])
+    };
+    assert_eq!(deleted(false, json!({}), "Delete"), Known::Yes(vec![]));
+    assert_eq!(deleted(false, going(), "Delete"), one(true));
+    assert_eq!(deleted(true, going(), "Delete"), one(true));
+    assert_eq!(deleted(false, going(), "Retain"), one(false));
+}
+
+#[test]
 fn volumes_that_several_nodes_may_attach_are_not_guarded() {
     let claimed = || json!({"persistentVolumeClaim": {"claimName": "data"}});
     let found = |claim: &[&str], modes: &[&str], source: Value| {
@@ -553,6 +580,7 @@ fn unread_facts_are_unknown() {
     assert_eq!(facts.volumes.len(), 1);
     assert_eq!(facts.volumes[0].unguarded, unread());
     assert_eq!(facts.volumes[0].attached, unread());
+    assert_eq!(facts.deleted_claims, unread());
     assert_eq!(facts.node.node, unread());
     assert_eq!(facts.node.lock, unread());
     assert_eq!(facts.budgets, unread());

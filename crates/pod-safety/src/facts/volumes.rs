@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::evidence::{Cluster, Evidence, NodeFacts};
 use super::pod::{namespace, node_name};
+use super::source::persistent_claims;
 use super::source::{Source, is_read_only, volumes};
 use crate::bugs::{self, Bug};
 use crate::controller::{Kind, controller};
@@ -27,6 +28,56 @@ pub struct Volume {
     /// The name of its VolumeAttachment, or its name in the Node's status, if it is attached to the pod's
     /// node.
     pub attached: Known<Option<String>>,
+}
+
+/// A claim of a pod that is being deleted. Kubernetes keeps it only while a pod uses it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeletedClaim {
+    /// Its name.
+    pub name: String,
+    /// Whether its volume is deleted with it, by the `reclaimPolicy` of the volume.
+    pub with_volume: Known<bool>,
+}
+
+/// The claims of `pod` that are being deleted. A pod that was never scheduled does not keep its claims.
+pub(super) fn deleted_claims(pod: &Pod, evidence: &Evidence) -> Known<Vec<DeletedClaim>> {
+    let names: Vec<&str> = persistent_claims(pod).collect();
+    if names.is_empty() || node_name(pod).is_empty() {
+        return Known::Yes(Vec::new());
+    }
+    let Some(namespace) = evidence.namespaces.get(namespace(pod)) else {
+        return Known::Unknown(Why::NotRead);
+    };
+    namespace.claims.as_ref().map(|claims| {
+        let deleted = claims.iter().filter(|claim| {
+            let metadata = &claim.metadata;
+            metadata.deletion_timestamp.is_some()
+                && names
+                    .iter()
+                    .any(|name| metadata.name.as_deref() == Some(name))
+        });
+        let deleted = deleted.map(|claim| DeletedClaim {
+            name: claim.metadata.name.clone().unwrap_or_default(),
+            with_volume: goes_with_its_claim(claim, &evidence.cluster),
+        });
+        deleted.collect()
+    })
+}
+
+/// Whether the volume of `claim` is deleted with it.
+fn goes_with_its_claim(claim: &PersistentVolumeClaim, cluster: &Cluster) -> Known<bool> {
+    let name = { claim.spec.as_ref() }.and_then(|spec| spec.volume_name.as_ref());
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
+        return Known::Yes(false);
+    };
+    cluster.volumes.as_ref().map(|volumes| {
+        let volume = volumes
+            .iter()
+            .find(|volume| volume.metadata.name.as_ref() == Some(name));
+        let spec = volume.and_then(|volume| volume.spec.as_ref());
+        let policy = spec.and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref());
+        policy == Some("Delete")
+    })
 }
 
 /// Whether a volume is unguarded, and how it is attached: [`Volume::unguarded`] and [`Volume::attached`].
