@@ -244,6 +244,18 @@ fn volumes_without_attachment_allow_two_writers() {
             &json!({"name": "data", "nfs": read_only}),
         );
         pod_with(fixture, "scratch", &json!({"name": "data", "emptyDir": {}}));
+        let template = json!({"spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+        }});
+        let ephemeral = json!({"name": "data", "ephemeral": {"volumeClaimTemplate": template}});
+        pod_with(fixture, "own", &ephemeral);
+        let levels = fixture.levels("own");
+        levels.are(&[("volume-deleted", Some("Info")), ("volume-unguarded", None)]);
+        let words = levels.words("volume-deleted");
+        assert_eq!(
+            words,
+            "the data of its ephemeral volumes is deleted with it: data"
+        );
         for name in ["share", "loose", "inline"] {
             let levels = fixture.levels(name);
             levels.are(&[
@@ -253,7 +265,7 @@ fn volumes_without_attachment_allow_two_writers() {
             let words = levels.words("volume-unguarded");
             assert!(words.starts_with("NOTHING PREVENTS TWO WRITERS"), "{words}");
         }
-        for name in ["reading", "scratch"] {
+        for name in ["reading", "scratch", "own"] {
             fixture
                 .levels(name)
                 .are(&[("volume-unguarded", None), ("volume-attached", Some("Ok"))]);

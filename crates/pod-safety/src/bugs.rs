@@ -42,6 +42,8 @@ pub(crate) enum Bug {
     EndingJobWaitsForNothing,
     /// Assumes that data is not deleted with the pod if the node was fenced.
     FencingKeepsData,
+    /// Treats the claim of an ephemeral volume as one that the replacement uses too.
+    EphemeralIsShared,
     /// Assumes that access modes prevent writes from two nodes.
     AccessModesPrevent,
     /// Assumes that a claim without a volume was never bound, even if the claim is newer than the pod.
@@ -86,7 +88,7 @@ mod tests {
         active.is_some_and(|name| *name == format!("{bug:?}"))
     }
 
-    const BUGS: [Bug; 27] = [
+    const BUGS: [Bug; 28] = [
         Bug::HeartbeatIgnored,
         Bug::FutureHeartbeatIsFresh,
         Bug::HeartbeatByLatestClock,
@@ -106,6 +108,7 @@ mod tests {
         Bug::RecreateRunsBeside,
         Bug::EndingJobWaitsForNothing,
         Bug::FencingKeepsData,
+        Bug::EphemeralIsShared,
         Bug::AccessModesPrevent,
         Bug::NewClaimWasNeverBound,
         Bug::ReplacementOfAnyController,

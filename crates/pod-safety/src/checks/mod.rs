@@ -151,6 +151,7 @@ fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
     verdicts.extend(quorum::check(&facts.pod, &facts.owner));
     verdicts.extend(volumes::check(&facts.volumes, &facts.pod.node));
     verdicts.extend(volumes::check_deleted(&facts.deleted_claims));
+    verdicts.extend(volumes::check_ephemeral(&facts.ephemeral));
     verdicts.extend(replacement::check(&facts.obstacles));
     verdicts.push(finalizers);
     verdicts.push(budgets::check(&facts.budgets));
@@ -213,6 +214,7 @@ mod tests {
                 name: "data".to_owned(),
                 with_volume: Known::Yes(true),
             }]),
+            ephemeral: Vec::new(),
             obstacles: Vec::new(),
             budgets: Known::default(),
             may_delete: Known::default(),

@@ -38,6 +38,15 @@ pub(super) fn check_deleted(claims: &Known<Vec<DeletedClaim>>) -> Option<Verdict
     Some(verdict.of(names))
 }
 
+/// The verdict on the volumes that are created for this pod alone.
+pub(super) fn check_ephemeral(volumes: &[String]) -> Option<Verdict> {
+    let verdict = Verdict::info(
+        DELETED,
+        "the data of its ephemeral volumes is deleted with it",
+    );
+    (!volumes.is_empty()).then(|| verdict.of(volumes))
+}
+
 pub(super) fn check(volumes: &[Volume], node: &str) -> Vec<Verdict> {
     if volumes.is_empty() {
         return vec![Verdict::ok(

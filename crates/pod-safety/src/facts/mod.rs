@@ -46,6 +46,8 @@ pub struct Facts {
     pub volumes: Vec<Volume>,
     /// Those of its claims that are being deleted.
     pub deleted_claims: Known<Vec<DeletedClaim>>,
+    /// The names of its volumes that are created for it alone and deleted with it.
+    pub ephemeral: Vec<String>,
     /// What prevents its replacement from being created or from running.
     pub obstacles: Vec<Obstacle>,
     /// The budgets that cover it.
@@ -70,6 +72,7 @@ impl Facts {
             node: node.cloned().unwrap_or_default(),
             volumes: volumes::of(pod, evidence),
             deleted_claims: volumes::deleted_claims(pod, evidence),
+            ephemeral: volumes::ephemeral(pod),
             obstacles: replacement::of(pod, &owner, evidence, now),
             owner,
             budgets: budgets::covering(pod, &namespace.budgets),

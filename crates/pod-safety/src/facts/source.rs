@@ -4,10 +4,12 @@ use k8s_openapi::api::core::v1::{CSIVolumeSource, PersistentVolumeSpec, Pod, Vol
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::bugs::{self, Bug};
+
 /// The source of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// No other node can reach it, or the pod only reads it.
+    /// No other node can reach it, the pod only reads it, or it is deleted with the pod.
     Harmless,
     /// The claim with this name.
     Claim(String),
@@ -89,6 +91,10 @@ impl Source {
             .is_some_and(|claim| claim.read_only == Some(true));
         match (claim_name(pod, volume), &volume.csi) {
             _ if reads => Self::Harmless,
+            // The pod owns its claim, and its replacement gets another one.
+            _ if volume.ephemeral.is_some() && !bugs::active(Bug::EphemeralIsShared) => {
+                Self::Harmless
+            }
             (Some(claim), _) => Self::Claim(claim),
             (None, Some(csi)) => Self::of_inline(csi),
             // If such a disk has no PersistentVolume, Kubernetes attaches it to any number of nodes.
@@ -260,7 +266,7 @@ mod tests {
                 json!({"persistentVolumeClaim": {"claimName": "data", "readOnly": true}}),
                 Harmless,
             ),
-            (json!({"ephemeral": {}}), claim("web-0-v")),
+            (json!({"ephemeral": {}}), Harmless),
             (json!({"nfs": {"server": "s", "path": "/"}}), Shared("NFS")),
             (
                 json!({"nfs": {"server": "s", "path": "/", "readOnly": true}}),

@@ -323,9 +323,11 @@ fn volumes_count_if_other_nodes_reach_them_and_the_pod_writes() {
     let claimed = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
     let none = json!({});
     assert_eq!(counting(&claimed, &none, &disk), ["data"]);
-    let ephemeral = json!({"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}});
-    assert_eq!(counting(&ephemeral, &none, &disk), ["web-0-data"]);
     let nowhere: [String; 0] = [];
+    let ephemeral = json!({"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}});
+    let with_ephemeral = pod("False", &json!([ephemeral]));
+    let found = facts(&with_ephemeral, &Evidence::default()).ephemeral;
+    assert_eq!(found, ["data"]);
     for (volume, claim, spec) in [
         (
             &json!({"name": "data", "persistentVolumeClaim": {"claimName": "data", "readOnly": true}}),
@@ -334,6 +336,7 @@ fn volumes_count_if_other_nodes_reach_them_and_the_pod_writes() {
         ),
         (&claimed, &none, &json!({"local": {"path": "/mnt/a"}})),
         (&json!({"name": "data", "emptyDir": {}}), &none, &disk),
+        (&ephemeral, &none, &disk),
     ] {
         assert_eq!(
             counting(volume, claim, spec),

@@ -39,6 +39,14 @@ pub struct DeletedClaim {
     pub with_volume: Known<bool>,
 }
 
+/// The names of the volumes of `pod` that are created for it alone and deleted with it (generic ephemeral
+/// volumes). A pod that was never scheduled wrote nothing to them.
+pub(super) fn ephemeral(pod: &Pod) -> Vec<String> {
+    let is_placed = !node_name(pod).is_empty();
+    let ephemeral = volumes(pod).filter(|volume| is_placed && volume.ephemeral.is_some());
+    ephemeral.map(|volume| volume.name.clone()).collect()
+}
+
 /// The claims of `pod` that are being deleted. A pod that was never scheduled does not keep its claims.
 pub(super) fn deleted_claims(pod: &Pod, evidence: &Evidence) -> Known<Vec<DeletedClaim>> {
     let names: Vec<&str> = persistent_claims(pod).collect();
