@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use rexpect::session::spawn_command;
 use serde_json::{Value, json};
 
+use crate::support::database::stateful_set;
 use crate::support::{Stage, eventually};
 
 /// How long a test waits for a prompt or for the end of a run, in milliseconds.
@@ -153,4 +154,36 @@ fn what_other_tools_do_to_the_node_is_reported_first() {
     let run = stage.maint(fence).args(["-o", "json"]).succeeds();
     assert!(!run.stderr.contains(says), "{run}");
     assert_eq!(run.item()["otherTools"], Value::Null);
+}
+
+/// Kubernetes force-deletes the pods of a fenced node that already hang in Terminating, and their controllers
+/// replace them.
+#[test]
+fn pods_that_may_run_twice_are_listed_even_if_they_are_being_deleted() {
+    let (stage, node) = Stage::with_unreachable_node("cut-off");
+    let mut set = stateful_set(&stage, "db", 1, &json!([]));
+    let containers = &mut set["spec"]["template"]["spec"];
+    containers["terminationGracePeriodSeconds"] = json!(1);
+    stage.create(&[stage.namespace(), set]);
+    eventually("the set makes its member", || {
+        stage.find_pod("db-0").is_some()
+    });
+    let own = stage.own().to_owned();
+    stage
+        .plane
+        .bind_pod(&own, "db-0", &node)
+        .expect("it is placed");
+    stage.kubectl(&["delete", "pod", "db-0", "-n", &own, "--wait=false"]);
+    let fence = [
+        "fence",
+        &node,
+        "--isolated",
+        "--dry-run=server",
+        "--",
+        "true",
+    ];
+    let run = stage.maint(fence).kubeconfig(stage.fencer("fay")).run();
+    let line = "1 pod may run twice, because the node is only cut off: ";
+    assert!(run.stderr.contains(line), "{run}");
+    assert!(run.stderr.contains("/db-0"), "{run}");
 }

@@ -44,6 +44,8 @@ pub(crate) enum Bug {
     FencingKeepsData,
     /// Treats the claim of an ephemeral volume as one that the replacement uses too.
     EphemeralIsShared,
+    /// Assumes that a fencing does not delete the pods that are already being deleted.
+    EndingIsGone,
     /// Assumes that access modes prevent writes from two nodes.
     AccessModesPrevent,
     /// Assumes that a claim without a volume was never bound, even if the claim is newer than the pod.
@@ -88,7 +90,7 @@ mod tests {
         active.is_some_and(|name| *name == format!("{bug:?}"))
     }
 
-    const BUGS: [Bug; 28] = [
+    const BUGS: [Bug; 29] = [
         Bug::HeartbeatIgnored,
         Bug::FutureHeartbeatIsFresh,
         Bug::HeartbeatByLatestClock,
@@ -109,6 +111,7 @@ mod tests {
         Bug::EndingJobWaitsForNothing,
         Bug::FencingKeepsData,
         Bug::EphemeralIsShared,
+        Bug::EndingIsGone,
         Bug::AccessModesPrevent,
         Bug::NewClaimWasNeverBound,
         Bug::ReplacementOfAnyController,

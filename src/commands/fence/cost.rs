@@ -4,7 +4,7 @@
 use k8s_openapi::api::core::v1::{Node, Pod};
 use other_tools::{Activity, findings};
 use pod_safety::Removed;
-use pod_safety::facts::Blocked;
+use pod_safety::facts::{Blocked, PodSnapshot};
 use pod_safety::fencing::Cost;
 use pod_safety::fencing::steps::{Refusal, Unread};
 
@@ -29,6 +29,7 @@ impl FenceRun<'_> {
         mut found: Cost,
     ) -> Result<(), Failure> {
         found.blocked = self.blocked(observed, pods).await?;
+        found.twice = self.twice(observed, pods).await?;
         self.report_findings(&observed.evidence.node);
         if found != self.cost {
             let target = self.target;
@@ -66,6 +67,41 @@ impl FenceRun<'_> {
         let mut there = blocked.clone();
         there.retain(|one| pods.iter().any(|pod| one.is_for(pod)));
         self.blocked = Some(blocked);
+        Ok(there)
+    }
+
+    /// Those of `pods` that may run twice, because the node is only cut off. They are looked for once, as in
+    /// [`Self::blocked`].
+    async fn twice(&mut self, observed: &Observed, pods: &[Pod]) -> Result<Vec<String>, Failure> {
+        if !self.args.isolated {
+            return Ok(Vec::new());
+        }
+        let target = self.target;
+        let twice = match self.twice.take() {
+            Some(twice) => twice,
+            None => {
+                let taint = &observed.evidence.state.out_of_service;
+                let reading = target.common.reader.run_twice_if_isolated(pods, taint);
+                target
+                    .common
+                    .interrupt
+                    .or(async { Ok(reading.await) })
+                    .await?
+            }
+        };
+        let is_there = |name: &String| {
+            pods.iter().any(|pod| {
+                let PodSnapshot {
+                    namespace,
+                    name: pod,
+                    ..
+                } = PodSnapshot::of(pod);
+                *name == format!("{namespace}/{pod}")
+            })
+        };
+        let there = twice.iter().filter(|name| is_there(name)).cloned();
+        let there = there.collect();
+        self.twice = Some(twice);
         Ok(there)
     }
 

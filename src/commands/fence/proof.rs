@@ -56,7 +56,7 @@ impl FenceRun<'_> {
             self.has_found_hold = !target.is_dry_run() && self.is_hold_only(&observed);
             self.watch_suspect(&observed);
             let taint = &observed.evidence.state.out_of_service;
-            let cost = Cost::of(&pods, taint, self.args.isolated);
+            let cost = Cost::of(&pods, taint);
             match self.judge(&observed, &cost).await? {
                 Err(refusal) if refusal.is_unread() && !self.retries.remaining().is_zero() => {
                     let failure = self.refused(&refusal);

@@ -80,6 +80,8 @@ pub(super) struct FenceRun<'a> {
     pub(super) cost: Cost,
     /// The pods whose replacements will not come or not run, once that was looked for.
     pub(super) blocked: Option<Vec<Blocked>>,
+    /// The pods that may run twice, once they were looked for.
+    pub(super) twice: Option<Vec<String>>,
     /// Whether the node was seen before it was fenced.
     pub(super) is_seen_before: bool,
     /// The pods that the fencing removes.
@@ -124,6 +126,7 @@ impl<'a> FenceRun<'a> {
             findings: Vec::new(),
             cost: Cost::default(),
             blocked: None,
+            twice: None,
             is_seen_before: false,
             leaving: Vec::new(),
             lease_end: None,

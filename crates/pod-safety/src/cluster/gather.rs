@@ -275,7 +275,7 @@ impl Reader {
 
     /// The ReplicaSets of a namespace, and its Deployments if one of them may wait for the pods of the
     /// ReplicaSets with these `uids`.
-    async fn replica_sets(
+    pub(super) async fn replica_sets(
         &self,
         namespace: &str,
         uids: &BTreeSet<String>,

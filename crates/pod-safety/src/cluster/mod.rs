@@ -7,6 +7,7 @@ mod nodes;
 mod objects;
 mod obstacles;
 mod pods;
+mod promises;
 pub mod reader;
 mod remains;
 mod replacement;

@@ -53,6 +53,13 @@ pub enum Promise {
     Perhaps,
 }
 
+impl Promise {
+    /// Whether a replacement, or another pod that waits for the old one, must not run beside it.
+    pub(crate) fn forbids_two(self) -> bool {
+        !matches!(self, Self::None | Self::OnePerNode)
+    }
+}
+
 /// The members of a StatefulSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Siblings {
@@ -96,7 +103,7 @@ impl Siblings {
 
 impl Owner {
     /// What recreates `pod`.
-    pub(super) fn of(pod: &Pod, namespace: &NamespaceEvidence) -> Self {
+    pub(crate) fn of(pod: &Pod, namespace: &NamespaceEvidence) -> Self {
         let Some(reference) = controller(&pod.metadata) else {
             return Self::Nothing;
         };

@@ -1,17 +1,21 @@
 //! What is lost if a node is fenced, and which pods stay on it.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::Pod;
 
 use super::remains::stays;
+use crate::bugs::{self, Bug};
 use crate::constants::{OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
-use crate::controller::{Kind, controller};
-use crate::facts::Blocked;
-use crate::facts::pod::{full_name, has_ended};
+use crate::controller::controller;
+use crate::facts::pod::{full_name, has_ended, namespace};
 use crate::facts::source::volumes;
+use crate::facts::{Blocked, NamespaceEvidence, Owner};
+use crate::known::Known;
 use crate::taint::{NoExecute, OutOfService};
 
-/// What fencing costs, as lists of pods (`NAMESPACE/NAME`). Except in `blocked`, pods that are already being
-/// deleted are not listed.
+/// What fencing costs, as lists of pods (`NAMESPACE/NAME`). Except in `twice` and `blocked`, pods that are
+/// already being deleted are not listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Pods that nothing recreates, because they have no controller.
@@ -19,7 +23,7 @@ pub struct Cost {
     /// Pods that lose the data of an emptyDir.
     pub scratch: Vec<String>,
     /// Pods that may run twice although their controller promises to run only one, because the node is only
-    /// cut off.
+    /// cut off. Includes pods that are already being deleted, and those whose controller could not be read.
     pub twice: Vec<String>,
     /// Pods that stay, because they tolerate the taint or are static.
     pub staying: Vec<String>,
@@ -29,10 +33,10 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// What is lost if a node with these `pods` is fenced, or only cut off if `isolated`. `taint` is the
-    /// out-of-service taint that the node already has.
+    /// What is lost if a node with these `pods` is fenced. `taint` is the out-of-service taint that the node
+    /// already has. `twice` and `blocked` are empty, because they need more reads.
     #[must_use]
-    pub fn of(pods: &[Pod], taint: &OutOfService, isolated: bool) -> Self {
+    pub fn of(pods: &[Pod], taint: &OutOfService) -> Self {
         let mut cost = Self::default();
         for pod in pods {
             if pod.metadata.deletion_timestamp.is_some() || has_ended(pod) {
@@ -42,12 +46,8 @@ impl Cost {
                 cost.staying.push(full_name(pod));
                 continue;
             }
-            match controller(&pod.metadata) {
-                None => cost.no_owner.push(full_name(pod)),
-                Some(owner) if isolated && Kind::of(owner).holds_names() => {
-                    cost.twice.push(full_name(pod));
-                }
-                Some(_) => {}
+            if controller(&pod.metadata).is_none() {
+                cost.no_owner.push(full_name(pod));
             }
             if volumes(pod).any(|volume| volume.empty_dir.is_some()) {
                 cost.scratch.push(full_name(pod));
@@ -55,6 +55,36 @@ impl Cost {
         }
         cost
     }
+}
+
+/// Whether `pod` is still running, as far as known, and Kubernetes deletes it once the node is fenced. Pods
+/// that are already being deleted are force-deleted, even if they tolerate the taint (`gcTerminating`).
+pub(crate) fn is_deleted(pod: &Pod, taint: &OutOfService) -> bool {
+    match pod.metadata.deletion_timestamp {
+        Some(_) => !has_ended(pod) && !bugs::active(Bug::EndingIsGone),
+        None => leaves(pod, taint),
+    }
+}
+
+/// Those of the `deleted` pods that may run twice if the node is only cut off. The controllers that were read
+/// are in `namespaces`.
+pub(crate) fn twice(
+    deleted: &[&Pod],
+    namespaces: &BTreeMap<String, NamespaceEvidence>,
+) -> Vec<String> {
+    let unread = NamespaceEvidence::default();
+    let runs_twice = |pod: &&&Pod| {
+        let evidence = namespaces.get(namespace(pod)).unwrap_or(&unread);
+        match Owner::of(pod, evidence) {
+            Owner::Controller { promise, .. } => match promise {
+                Known::Yes(promise) => promise.forbids_two(),
+                Known::Unknown(_) => true,
+            },
+            Owner::Nothing | Owner::Gone { .. } => false,
+        }
+    };
+    let twice = deleted.iter().filter(runs_twice);
+    twice.map(|pod| full_name(pod)).collect()
 }
 
 /// Whether `pod` is still running, as far as known, and leaves its node once the node is fenced.
@@ -106,12 +136,78 @@ mod tests {
             pod("going", deleted, scratch(), "Running"),
             pod("over", json!({}), scratch(), "Succeeded"),
         ];
-        let cost = Cost::of(&pods, &OutOfService::No, false);
+        let cost = Cost::of(&pods, &OutOfService::No);
         assert_eq!(cost.no_owner, ["shop/bare"]);
         assert_eq!(cost.scratch, ["shop/bare", "shop/owned"]);
         assert_eq!(cost.staying, ["shop/proxy"]);
-        assert_eq!(cost.twice, [""; 0]);
-        let isolated = Cost::of(&pods, &OutOfService::No, true);
-        assert_eq!(isolated.twice, ["shop/db-0"]);
+    }
+
+    /// The promise of the controller counts, and pods that are already being deleted go too.
+    #[test]
+    fn pods_of_a_node_that_is_cut_off_run_twice_if_their_controller_forbids_it() {
+        let pod = |name: &str, kind: &str, controller: &str, more: Value| -> Pod {
+            let group = if kind == "Job" { "batch/v1" } else { "apps/v1" };
+            let mut pod = json!({
+                "metadata": {"namespace": "shop", "name": name, "ownerReferences": [{
+                    "apiVersion": group, "kind": kind, "name": controller, "uid": controller,
+                    "controller": true,
+                }]},
+                "spec": {"containers": [], "tolerations": more["tolerations"]},
+                "status": {"phase": more["phase"]},
+            });
+            pod["metadata"]["deletionTimestamp"] = more["deletionTimestamp"].clone();
+            serde_json::from_value(pod).expect("a pod")
+        };
+        let none = || json!({});
+        let deleted = || json!({"deletionTimestamp": "2026-01-02T03:04:05Z"});
+        let mut tolerant = deleted();
+        tolerant["tolerations"] = json!([{"operator": "Exists"}]);
+        let mut over = deleted();
+        over["phase"] = json!("Failed");
+        let pods = [
+            pod("db-0", "StatefulSet", "db", none()),
+            pod("db-1", "StatefulSet", "db", deleted()),
+            pod("db-2", "StatefulSet", "db", tolerant.clone()),
+            pod("db-3", "StatefulSet", "db", over),
+            pod(
+                "db-4",
+                "StatefulSet",
+                "db",
+                json!({"tolerations": tolerant["tolerations"]}),
+            ),
+            pod("strict", "Job", "strict", none()),
+            pod("loose", "Job", "loose", none()),
+            pod("plain", "ReplicaSet", "plain", deleted()),
+            pod("log", "DaemonSet", "log", deleted()),
+        ];
+        let jobs = ["strict", "loose"].map(|name| {
+            let policy = if name == "strict" {
+                "Failed"
+            } else {
+                "TerminatingOrFailed"
+            };
+            json!({
+                "metadata": {"name": name, "uid": name},
+                "spec": {"template": {}, "podReplacementPolicy": policy},
+            })
+        });
+        let sets =
+            json!([{"metadata": {"name": "plain", "uid": "plain"}, "spec": {"selector": {}}}]);
+        let namespace = NamespaceEvidence {
+            jobs: Known::Yes(serde_json::from_value(json!(jobs)).expect("Jobs")),
+            replica_sets: Known::Yes(serde_json::from_value(sets).expect("ReplicaSets")),
+            ..NamespaceEvidence::default()
+        };
+        let deleted: Vec<&Pod> = { pods.iter() }
+            .filter(|pod| is_deleted(pod, &OutOfService::No))
+            .collect();
+        let read = BTreeMap::from([("shop".to_owned(), namespace)]);
+        let expected = ["shop/db-0", "shop/db-1", "shop/db-2", "shop/strict"];
+        assert_eq!(twice(&deleted, &read), expected);
+        // What can't be read may promise to run only one.
+        assert_eq!(
+            twice(&deleted, &BTreeMap::new()),
+            [&expected[..], &["shop/loose", "shop/plain"]].concat()
+        );
     }
 }
