@@ -16,7 +16,7 @@ const LEVELS: [(&str, &str, &str); 5] = [
 
 /// The rules of the page by their first words, each with a test that fails if the rule does not hold. Tests in `safety`
 /// use a real API server. Tests in `fencing` also use the real controllers.
-const RULES: [(&str, &str); 67] = [
+const RULES: [(&str, &str); 68] = [
     (
         "It says why a pod does not end",
         "safety::why::a_pod_of_an_unreachable_node_waits_for_its_kubelet",
@@ -209,6 +209,10 @@ const RULES: [(&str, &str); 67] = [
     (
         "**The node is locked**",
         "safety::deletion::an_own_lease_is_left_as_found",
+    ),
+    (
+        "The Job then counts the pod as failed",
+        "safety::why::controllers::a_job_that_counts_the_pod_fails_and_ends_its_other_pods",
     ),
     (
         "The holder is a name of the process",

@@ -46,6 +46,8 @@ pub(crate) enum Bug {
     EphemeralIsShared,
     /// Assumes that a fencing does not delete the pods that are already being deleted.
     EndingIsGone,
+    /// Assumes that no Job fails because of a forced deletion.
+    JobForgivesDeletion,
     /// Assumes that access modes prevent writes from two nodes.
     AccessModesPrevent,
     /// Assumes that a claim without a volume was never bound, even if the claim is newer than the pod.
@@ -90,7 +92,7 @@ mod tests {
         active.is_some_and(|name| *name == format!("{bug:?}"))
     }
 
-    const BUGS: [Bug; 29] = [
+    const BUGS: [Bug; 30] = [
         Bug::HeartbeatIgnored,
         Bug::FutureHeartbeatIsFresh,
         Bug::HeartbeatByLatestClock,
@@ -112,6 +114,7 @@ mod tests {
         Bug::FencingKeepsData,
         Bug::EphemeralIsShared,
         Bug::EndingIsGone,
+        Bug::JobForgivesDeletion,
         Bug::AccessModesPrevent,
         Bug::NewClaimWasNeverBound,
         Bug::ReplacementOfAnyController,

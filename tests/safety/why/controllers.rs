@@ -744,7 +744,7 @@ impl Stage {
     /// Creates a workload of one pod, binds this pod to a node, and reports it as running. Returns its name.
     fn running_workload(&self, group: &str, plural: &str, workload: &Value) -> String {
         self.cluster.create(&self.at(group, plural), workload);
-        self.until("it has a pod", || self.pods().len() == 1);
+        self.until("it has a pod", || !self.pods().is_empty());
         let pod = self.pods().remove(0);
         let node = self.node("worker-1");
         let binding = json!({
@@ -901,5 +901,36 @@ fn a_claim_that_is_being_deleted_goes_with_its_last_pod() {
             let volume = stage.cluster.find(&volume);
             volume.is_none_or(|volume| volume["status"]["phase"] != "Bound")
         });
+    });
+}
+
+#[test]
+fn a_job_that_counts_the_pod_fails_and_ends_its_other_pods() {
+    stage("failing-job", |stage| {
+        let job = json!({
+            "metadata": {"name": "web"},
+            "spec": {
+                "parallelism": 2, "completions": 2, "backoffLimit": 0,
+                "podReplacementPolicy": "Failed", "template": template("Never"),
+            },
+        });
+        let pod = stage.running_workload("/apis/batch/v1", "jobs", &job);
+        let path = stage.at("/apis/batch/v1", "jobs/web");
+        stage
+            .cluster
+            .delete(&stage.at("/api/v1", &format!("pods/{pod}")));
+        stage.until("the Job has another pod", || {
+            stage.cluster.get(&path)["status"]["active"] == 1
+        });
+        let levels = stage.report(&pod);
+        levels.are(&[("job-fails", Some("Risk")), ("owner", Some("Risk"))]);
+        let words =
+            "its Job counts the pod as failed, then fails and ends its 1 other pod: Job/web";
+        assert_eq!(levels.words("job-fails"), words);
+        assert_eq!(stage.pods().len(), 2);
+        stage.force_delete(&pod);
+        stage.until("the other pod has ended", || stage.pods().is_empty());
+        let failed = stage.cluster.get(&path)["status"]["conditions"].to_string();
+        assert!(failed.contains("BackoffLimitExceeded"), "{failed}");
     });
 }

@@ -3,6 +3,7 @@
 mod budgets;
 mod finalizers;
 mod grace;
+mod job;
 mod lease;
 mod mass_loss;
 mod mirror;
@@ -31,13 +32,14 @@ use crate::facts::{Facts, Fenced, NodeFacts, PodConditions};
 use crate::known::Known;
 
 /// The ids of the risks that `--accept-risk` accepts.
-pub const RISKS: [&str; 9] = [
+pub const RISKS: [&str; 10] = [
     "owner",
     "no-owner",
     "quorum",
     "volume-attached",
     "volume-unguarded",
     volumes::DELETED,
+    job::JOB_FAILS,
     "mass-loss",
     "lease-expired",
     UNREAD,
@@ -71,7 +73,7 @@ const OF_PROCESSES: [&str; 3] = ["owner", "no-owner", "quorum"];
 
 /// The ids of the risks of the deletion itself. A fencing does not lower them, because they do not depend on
 /// whether the pod still runs.
-const OF_DELETION: [&str; 1] = [volumes::DELETED];
+const OF_DELETION: [&str; 2] = [volumes::DELETED, job::JOB_FAILS];
 
 /// The ids of blockers that can't be overridden.
 pub const FINAL: [&str; 2] = ["target", "mirror"];
@@ -149,6 +151,7 @@ fn on_node(facts: &NodeFacts, conditions: Option<&PodConditions>, now: Now) -> V
 fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
     let mut verdicts = vec![owner::check(&facts.pod, &facts.owner)];
     verdicts.extend(quorum::check(&facts.pod, &facts.owner));
+    verdicts.extend(job::check(facts.job_failure.as_ref()));
     verdicts.extend(volumes::check(&facts.volumes, &facts.pod.node));
     verdicts.extend(volumes::check_deleted(&facts.deleted_claims));
     verdicts.extend(volumes::check_ephemeral(&facts.ephemeral));
@@ -203,6 +206,7 @@ mod tests {
                 ..NodeFacts::default()
             },
             owner: controlled(Known::Yes(Promise::OneOfEachName), None),
+            job_failure: None,
             volumes: vec![Volume {
                 name: "data".to_owned(),
                 modes: Vec::new(),

@@ -14,6 +14,7 @@ use super::Reader;
 use super::objects::needed;
 use crate::constants::HEARTBEATS;
 use crate::controller::{Kind, controller};
+use crate::facts::job::deleted_together;
 use crate::facts::owner::waiting_deployment;
 use crate::facts::pod::{namespace, node_name};
 use crate::facts::replacement::ordinal;
@@ -91,6 +92,7 @@ impl Reader {
             nodes,
             namespaces: namespaces.into_iter().collect(),
             cluster,
+            deleted_together: deleted_together(pods),
             rows,
         }
     }

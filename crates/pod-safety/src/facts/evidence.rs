@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Resour
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 
+use super::job::DeletedTogether;
 use super::locks::Lock;
 use super::members::ReadyMember;
 use super::node::{NodeRow, PresentNode, Zone};
@@ -24,6 +25,8 @@ pub struct Evidence {
     pub namespaces: BTreeMap<String, NamespaceEvidence>,
     /// The objects that have no namespace.
     pub cluster: Cluster,
+    /// The pods of Jobs that are deleted together, by the uid of the Job.
+    pub deleted_together: BTreeMap<String, DeletedTogether>,
     /// All nodes, as table rows.
     pub rows: Known<Vec<NodeRow>>,
 }

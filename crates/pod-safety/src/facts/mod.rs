@@ -2,6 +2,7 @@
 
 pub mod budgets;
 pub mod evidence;
+pub mod job;
 pub mod locks;
 pub mod members;
 pub mod node;
@@ -18,6 +19,7 @@ pub mod volumes;
 
 pub use budgets::Budget;
 pub use evidence::{Cluster, Evidence, NamespaceEvidence, NodeFacts};
+pub use job::{DeletedTogether, Failing, JobFailure};
 pub use locks::{FencingProgress, Lock, LockNeed, lasts_for_a_request};
 pub use members::ReadyMember;
 pub use node::{Fenced, NodeRow, Nodes, PresentNode, Zone};
@@ -42,6 +44,8 @@ pub struct Facts {
     pub node: NodeFacts,
     /// What recreates it.
     pub owner: Owner,
+    /// What fails if its Job counts it as failed.
+    pub job_failure: Option<JobFailure>,
     /// Its volumes that other nodes can reach, or for which this is unknown.
     pub volumes: Vec<Volume>,
     /// Those of its claims that are being deleted.
@@ -70,6 +74,7 @@ impl Facts {
         let owner = Owner::of(pod, namespace);
         Self {
             node: node.cloned().unwrap_or_default(),
+            job_failure: job::failure(pod, &evidence.deleted_together, namespace),
             volumes: volumes::of(pod, evidence),
             deleted_claims: volumes::deleted_claims(pod, evidence),
             ephemeral: volumes::ephemeral(pod),

@@ -256,7 +256,7 @@ fn is_ending(job: &Job) -> bool {
     is_ending && !bugs::active(Bug::EndingJobWaitsForNothing)
 }
 
-fn promise_of_job(job: &Job) -> Promise {
+pub(super) fn promise_of_job(job: &Job) -> Promise {
     if is_ending(job) {
         return Promise::EndOfJobWaits;
     }
