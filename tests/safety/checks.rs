@@ -204,12 +204,33 @@ fn owners_keep_their_promises() {
                 .cluster
                 .create(&fixture.at("/apis/batch/v1", "jobs"), &job)
         };
+        let daemon = json!({
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "daemon"},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "main", "image": "registry.example/web:1"}]},
+            }},
+        });
+        let daemons = fixture.at("/apis/apps/v1", "daemonsets");
+        let daemon = fixture.cluster.create(&daemons, &daemon);
         let unknown = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "it", "uid": "u-1"}});
         for (name, owner, id, level) in [
             ("set", fixture.stateful_set("set", 1, 0), "owner", "Risk"),
             ("strict", job("strict", "Failed"), "owner", "Risk"),
             ("loose", job("loose", "TerminatingOrFailed"), "owner", "Ok"),
-            ("daemon", unknown("apps/v1", "DaemonSet"), "owner", "Ok"),
+            ("daemon", daemon, "owner", "Ok"),
+            (
+                "adrift",
+                unknown("apps/v1", "DaemonSet"),
+                "no-owner",
+                "Risk",
+            ),
+            (
+                "remnant",
+                unknown("v1", "ReplicationController"),
+                "no-owner",
+                "Risk",
+            ),
             (
                 "custom",
                 unknown("db.example/v1", "Database"),

@@ -741,20 +741,24 @@ fn a_budget_is_explained_by_the_rules_of_the_eviction_api() {
 }
 
 impl Stage {
-    /// Creates a workload of one pod, binds this pod to a node, and reports it as running. Returns its name.
+    /// Creates a workload, and runs one of its pods on a node. Returns the name of the pod.
     fn running_workload(&self, group: &str, plural: &str, workload: &Value) -> String {
         self.cluster.create(&self.at(group, plural), workload);
         self.until("it has a pod", || !self.pods().is_empty());
         let pod = self.pods().remove(0);
-        let node = self.node("worker-1");
+        self.runs_on(&pod, &self.node("worker-1"));
+        pod
+    }
+
+    /// Binds a pod to a node, and reports it as running.
+    fn runs_on(&self, pod: &str, node: &str) {
         let binding = json!({
             "apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod},
             "target": {"kind": "Node", "name": node},
         });
         let path = self.at("/api/v1", &format!("pods/{pod}/binding"));
         self.cluster.create(&path, &binding);
-        self.is_ready(&pod);
-        pod
+        self.is_ready(pod);
     }
 
     /// The names of the pods.
@@ -932,5 +936,36 @@ fn a_job_that_counts_the_pod_fails_and_ends_its_other_pods() {
         stage.until("the other pod has ended", || stage.pods().is_empty());
         let failed = stage.cluster.get(&path)["status"]["conditions"].to_string();
         assert!(failed.contains("BackoffLimitExceeded"), "{failed}");
+    });
+}
+
+#[test]
+fn a_deployment_that_removed_a_replica_set_still_replaces_its_pods() {
+    stage("history", |stage| {
+        let deployment = json!({
+            "metadata": {"name": "web"},
+            "spec": {
+                "replicas": 1, "revisionHistoryLimit": 0,
+                "selector": {"matchLabels": {"app": "web"}}, "template": template("Always"),
+            },
+        });
+        let pod = stage.running_workload("/apis/apps/v1", "deployments", &deployment);
+        let containers = json!([{"name": "main", "image": "registry.example/web:2"}]);
+        stage.cluster.patch(
+            &stage.at("/apis/apps/v1", "deployments/web"),
+            &json!({"spec": {"template": {"spec": {"containers": containers}}}}),
+        );
+        stage.until("the next revision has a pod", || stage.pods().len() == 2);
+        let next = stage.pods().into_iter().find(|other| *other != pod);
+        stage.runs_on(&next.expect("a pod"), &stage.cluster.name("worker-1"));
+        let sets = stage.at("/apis/apps/v1", "replicasets");
+        stage.until("the Deployment removes the ReplicaSet", || {
+            let sets = stage.cluster.get(&sets);
+            sets["items"].as_array().map(Vec::len) == Some(1) && stage.is_terminating(&pod)
+        });
+        let levels = stage.report(&pod);
+        levels.are(&[("owner", Some("Ok")), ("no-owner", None)]);
+        let words = levels.words("owner");
+        assert!(words.ends_with(": Deployment/web"), "{words}");
     });
 }

@@ -223,6 +223,8 @@ impl Reader {
         let (
             stateful_sets,
             (replica_sets, deployments),
+            daemon_sets,
+            replication_controllers,
             jobs,
             claims,
             budgets,
@@ -237,6 +239,16 @@ impl Reader {
                 "statefulsets"
             )),
             self.replica_sets(namespace, &needs.replica_sets),
+            needed(has(Kind::DaemonSet), || self.all_in(
+                namespace,
+                apps,
+                "daemonsets"
+            )),
+            needed(has(Kind::ReplicationController), || self.all_in(
+                namespace,
+                core,
+                "replicationcontrollers"
+            )),
             needed(has(Kind::Job), || self.all_in(
                 namespace,
                 "/apis/batch/v1",
@@ -265,6 +277,8 @@ impl Reader {
             stateful_sets,
             replica_sets,
             deployments,
+            daemon_sets,
+            replication_controllers,
             jobs,
             claims,
             ready_members,
@@ -276,7 +290,7 @@ impl Reader {
     }
 
     /// The ReplicaSets of a namespace, and its Deployments if one of them may wait for the pods of the
-    /// ReplicaSets with these `uids`.
+    /// ReplicaSets with these `uids`, or may have removed one of these.
     pub(super) async fn replica_sets(
         &self,
         namespace: &str,
@@ -296,7 +310,14 @@ impl Reader {
             is_ours && waiting_deployment(set).is_some()
         };
         let has_awaited = sets.value().into_iter().flatten().any(is_awaited);
-        let deployments = needed(has_awaited, || self.all_in(namespace, apps, "deployments"));
+        let is_there = |uid: &String| {
+            let mut all = sets.value().into_iter().flatten();
+            all.any(|set| set.metadata.uid.as_ref() == Some(uid))
+        };
+        let has_missing = sets.value().is_some() && !uids.iter().all(is_there);
+        let deployments = needed(has_awaited || has_missing, || {
+            self.all_in(namespace, apps, "deployments")
+        });
         (sets, deployments.await)
     }
 

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, ResourceQuota};
+use k8s_openapi::api::core::v1::{
+    PersistentVolume, PersistentVolumeClaim, ReplicationController, ResourceQuota,
+};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 
@@ -54,8 +56,12 @@ pub struct NamespaceEvidence {
     pub stateful_sets: Known<Vec<StatefulSet>>,
     /// Its ReplicaSets.
     pub replica_sets: Known<Vec<ReplicaSet>>,
-    /// Its Deployments. Read only if a pod belongs to a ReplicaSet that was scaled down.
+    /// Its Deployments. Read only if a pod belongs to a ReplicaSet that was scaled down or is missing.
     pub deployments: Known<Vec<Deployment>>,
+    /// Its DaemonSets.
+    pub daemon_sets: Known<Vec<DaemonSet>>,
+    /// Its ReplicationControllers.
+    pub replication_controllers: Known<Vec<ReplicationController>>,
     /// Its Jobs.
     pub jobs: Known<Vec<Job>>,
     /// Its PersistentVolumeClaims.

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::evidence::NamespaceEvidence;
+use super::selectors::selects;
 use crate::bugs::{self, Bug};
 use crate::controller::{Kind, controller, shown_as};
 use crate::known::Known;
@@ -129,21 +130,21 @@ impl Owner {
             }
             Kind::Job => match found(&namespace.jobs, |job| &job.metadata, reference) {
                 Known::Yes(Some(Found::Itself(job))) => Known::Yes(promise_of_job(job)),
-                // A Job without such a promise has its own pods, and creates no more of them for this pod.
-                Known::Yes(Some(Found::SameName(job)))
-                    if promise_of_job(job) == Promise::NoneBeforeTheEnd =>
-                {
-                    shown = anew(&what);
-                    event_on.uid = job.metadata.uid.clone();
-                    Known::Yes(promise_of_job(job))
-                }
-                Known::Yes(_) => return Self::Gone { was: what },
+                // A new Job with that name has its own pods.
+                Known::Yes(None | Some(Found::SameName(_))) => return Self::Gone { was: what },
                 Known::Unknown(why) => Known::Unknown(why),
             },
             Kind::ReplicaSet => {
                 match found(&namespace.replica_sets, |set| &set.metadata, reference) {
                     Known::Yes(None | Some(Found::SameName(_))) => {
-                        return Self::Gone { was: what };
+                        // A Deployment may have removed it (`revisionHistoryLimit`).
+                        let Some(deployment) = selecting(pod, &namespace.deployments) else {
+                            return Self::Gone { was: what };
+                        };
+                        event_on = deployment_reference(deployment);
+                        let name = event_on.name.as_deref().unwrap_or_default();
+                        shown = format!("Deployment/{name}");
+                        Known::Yes(Promise::None)
                     }
                     Known::Yes(Some(Found::Itself(set))) => {
                         if let Some(above) = controller(&set.metadata) {
@@ -155,8 +156,19 @@ impl Owner {
                     Known::Unknown(why) => Known::Unknown(why),
                 }
             }
-            Kind::ReplicationController => Known::Yes(Promise::None),
-            Kind::DaemonSet => Known::Yes(Promise::OnePerNode),
+            Kind::ReplicationController => {
+                let all = &namespace.replication_controllers;
+                if is_gone(all, |controller| &controller.metadata, reference) {
+                    return Self::Gone { was: what };
+                }
+                Known::Yes(Promise::None)
+            }
+            Kind::DaemonSet => {
+                if is_gone(&namespace.daemon_sets, |set| &set.metadata, reference) {
+                    return Self::Gone { was: what };
+                }
+                Known::Yes(Promise::OnePerNode)
+            }
             Kind::Other => {
                 shown = format!("{what} ({})", reference.api_version);
                 Known::Yes(Promise::Perhaps)
@@ -199,6 +211,43 @@ fn found<'a, T>(
             None => same_name().map(Found::SameName),
         }
     })
+}
+
+/// Whether a controller was deleted, and perhaps created again. Only a StatefulSet replaces the pods of an
+/// earlier one with its name.
+fn is_gone<T>(
+    read: &Known<Vec<T>>,
+    metadata: impl Fn(&T) -> &ObjectMeta,
+    reference: &OwnerReference,
+) -> bool {
+    let found = found(read, metadata, reference);
+    matches!(found, Known::Yes(None | Some(Found::SameName(_))))
+}
+
+/// The Deployment that selects `pod` and is not being deleted. It runs other pods in place of those of a
+/// ReplicaSet that it removed.
+fn selecting<'a>(pod: &Pod, deployments: &'a Known<Vec<Deployment>>) -> Option<&'a Deployment> {
+    let labels = pod.metadata.labels.as_ref()?;
+    if !labels.contains_key("pod-template-hash") {
+        return None;
+    }
+    deployments.value()?.iter().find(|deployment| {
+        let selector = deployment.spec.as_ref().map(|spec| &spec.selector);
+        deployment.metadata.deletion_timestamp.is_none()
+            && selector.is_some_and(|selector| selects(selector, labels))
+    })
+}
+
+fn deployment_reference(deployment: &Deployment) -> ObjectReference {
+    let metadata = &deployment.metadata;
+    ObjectReference {
+        api_version: Some("apps/v1".to_owned()),
+        kind: Some("Deployment".to_owned()),
+        name: metadata.name.clone(),
+        uid: metadata.uid.clone(),
+        namespace: metadata.namespace.clone(),
+        ..ObjectReference::default()
+    }
 }
 
 /// The text for a controller that was deleted and created again.

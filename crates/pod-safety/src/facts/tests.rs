@@ -125,18 +125,86 @@ fn a_controller_that_was_made_anew_keeps_its_promises() {
         };
         owner("Job", "batch", namespace)
     };
-    let promise = Known::Yes(Promise::NoneBeforeTheEnd);
-    assert_eq!(anew(&job("Failed")), (what("Job"), promise));
-    let was = "Job/web".to_owned();
-    assert_eq!(job("TerminatingOrFailed"), Owner::Gone { was });
+    // A new Job, ReplicaSet, DaemonSet or ReplicationController has its own pods.
+    let gone = |was: &str| Owner::Gone {
+        was: format!("{was}/web"),
+    };
+    assert_eq!(job("Failed"), gone("Job"));
+    assert_eq!(job("TerminatingOrFailed"), gone("Job"));
 
     let replicas = json!([{"metadata": {"name": "web", "uid": "s-2"}, "spec": {"selector": {}}}]);
     let namespace = NamespaceEvidence {
         replica_sets: Known::Yes(read(replicas)),
         ..NamespaceEvidence::default()
     };
-    let was = "ReplicaSet/web".to_owned();
-    assert_eq!(owner("ReplicaSet", "apps", namespace), Owner::Gone { was });
+    assert_eq!(owner("ReplicaSet", "apps", namespace), gone("ReplicaSet"));
+    for uid in ["s-1", "s-2"] {
+        let daemons = json!([{"metadata": {"name": "web", "uid": uid}}]);
+        let namespace = NamespaceEvidence {
+            daemon_sets: Known::Yes(read(daemons)),
+            ..NamespaceEvidence::default()
+        };
+        let daemon = owner("DaemonSet", "apps", namespace);
+        assert_eq!(daemon == gone("DaemonSet"), uid == "s-2", "{daemon:?}");
+    }
+}
+
+#[test]
+fn a_replication_controller_that_was_deleted_replaces_nothing() {
+    let mut pod = pod("False", &json!([]));
+    let owners = pod.metadata.owner_references.as_mut().expect("owners");
+    (owners[1].kind, owners[1].api_version) = ("ReplicationController".to_owned(), "v1".to_owned());
+    let is_gone = |read: Known<Vec<_>>| {
+        let namespace = NamespaceEvidence {
+            replication_controllers: read,
+            ..NamespaceEvidence::default()
+        };
+        matches!(Owner::of(&pod, &namespace), Owner::Gone { .. })
+    };
+    assert!(is_gone(Known::Yes(Vec::new())));
+    assert!(!is_gone(Known::Yes(read(
+        json!([{"metadata": {"name": "web", "uid": "s-1"}}])
+    ))));
+    assert!(!is_gone(unread()));
+}
+
+#[test]
+fn a_deployment_replaces_the_pods_of_a_replica_set_that_it_removed() {
+    let mut pod = pod("False", &json!([]));
+    let owners = pod.metadata.owner_references.as_mut().expect("owners");
+    owners[1].kind = "ReplicaSet".to_owned();
+    let mut labels = json!({"app": "web", "pod-template-hash": "5d4f"});
+    let mut owner = |labels: &Value, deployment: Value| {
+        pod.metadata.labels = Some(read(labels.clone()));
+        let mut object = json!({
+            "metadata": {"name": "shop", "uid": "d-1"},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": {}},
+        });
+        for (field, value) in deployment.as_object().expect("a change") {
+            object["metadata"][field] = value.clone();
+        }
+        let namespace = NamespaceEvidence {
+            replica_sets: Known::Yes(Vec::new()),
+            deployments: Known::Yes(read(json!([object]))),
+            ..NamespaceEvidence::default()
+        };
+        match Owner::of(&pod, &namespace) {
+            Owner::Controller { what, promise, .. } => {
+                assert_eq!(promise, Known::Yes(Promise::None));
+                Some(what)
+            }
+            _ => None,
+        }
+    };
+    assert_eq!(
+        owner(&labels, json!({})).as_deref(),
+        Some("Deployment/shop")
+    );
+    let deleted = json!({"deletionTimestamp": "2026-11-22T18:00:00Z"});
+    assert_eq!(owner(&labels, deleted), None);
+    labels["app"] = json!("other");
+    assert_eq!(owner(&labels, json!({})), None);
+    assert_eq!(owner(&json!({"app": "web"}), json!({})), None);
 }
 
 /// The promise of the controller of a pod whose ReplicaSet `web` has so many `replicas` and belongs to a
