@@ -261,6 +261,22 @@ fn owners_keep_their_promises() {
 }
 
 #[test]
+fn devices_may_be_used_twice() {
+    fixture("devices", |fixture| {
+        let set = fixture.replica_set("gpu");
+        let claims = json!([{"name": "gpu", "resourceClaimName": "gpu-0"}]);
+        let spec = json!({"spec": {"resourceClaims": claims}});
+        fixture.ended_pod("gpu", Some(&set), &spec);
+        let levels = fixture.levels("gpu");
+        levels.are(&[("devices", Some("Unread"))]);
+        let words = "unknown whether its devices can be used twice: Kubernetes frees its resource claims once it is \
+                     gone, even if it is still running: gpu";
+        assert_eq!(levels.words("devices"), words);
+        assert_eq!(levels.confirm(), "--accept-risk=unread");
+    });
+}
+
+#[test]
 fn a_member_without_which_there_is_no_majority_is_confirmed() {
     fixture("quorum", |fixture| {
         for (name, replicas, ready, level) in [

@@ -48,6 +48,8 @@ pub(crate) enum Bug {
     EndingIsGone,
     /// Assumes that no Job fails because of a forced deletion.
     JobForgivesDeletion,
+    /// Assumes that only the pod's own node can use its devices.
+    DevicesAreLocal,
     /// Assumes that access modes prevent writes from two nodes.
     AccessModesPrevent,
     /// Assumes that a claim without a volume was never bound, even if the claim is newer than the pod.
@@ -92,7 +94,7 @@ mod tests {
         active.is_some_and(|name| *name == format!("{bug:?}"))
     }
 
-    const BUGS: [Bug; 30] = [
+    const BUGS: [Bug; 31] = [
         Bug::HeartbeatIgnored,
         Bug::FutureHeartbeatIsFresh,
         Bug::HeartbeatByLatestClock,
@@ -115,6 +117,7 @@ mod tests {
         Bug::EphemeralIsShared,
         Bug::EndingIsGone,
         Bug::JobForgivesDeletion,
+        Bug::DevicesAreLocal,
         Bug::AccessModesPrevent,
         Bug::NewClaimWasNeverBound,
         Bug::ReplacementOfAnyController,

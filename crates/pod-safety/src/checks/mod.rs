@@ -1,6 +1,7 @@
 //! The checks: each examines facts and returns verdicts. They are pure; the current time is an argument.
 
 mod budgets;
+mod devices;
 mod finalizers;
 mod grace;
 mod job;
@@ -155,6 +156,7 @@ fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
     verdicts.extend(volumes::check(&facts.volumes, &facts.pod.node));
     verdicts.extend(volumes::check_deleted(&facts.deleted_claims));
     verdicts.extend(volumes::check_ephemeral(&facts.ephemeral));
+    verdicts.extend(devices::check(&facts.pod));
     verdicts.extend(replacement::check(&facts.obstacles));
     verdicts.push(finalizers);
     verdicts.push(budgets::check(&facts.budgets));

@@ -29,6 +29,7 @@ pub(super) fn pod() -> PodSnapshot {
         grace: 30,
         finalizers: Vec::new(),
         job_waits: false,
+        resource_claims: Vec::new(),
         disrupted: false,
         conditions: PodConditions::default(),
     }

@@ -31,6 +31,8 @@ pub struct PodSnapshot {
     /// Its Job keeps it until its phase is Failed or Succeeded, and the kubelet has not reported such a
     /// phase.
     pub job_waits: bool,
+    /// The names of its resource claims, for devices that Kubernetes allocates.
+    pub resource_claims: Vec<String>,
     /// It has the condition `DisruptionTarget`, which says that a disruption from outside ends it.
     pub disrupted: bool,
     /// What it shows about its node.
@@ -66,6 +68,7 @@ impl PodSnapshot {
             ends: metadata.deletion_timestamp.as_ref().map(instant),
             grace: metadata.deletion_grace_period_seconds.unwrap_or(0),
             job_waits: is_tracked(metadata) && !has_ended(pod),
+            resource_claims: resource_claims(pod),
             disrupted: condition(pod, "DisruptionTarget").is_some_and(is_true),
             finalizers: metadata.finalizers.clone().unwrap_or_default(),
             conditions: conditions(pod),
@@ -84,6 +87,19 @@ impl PodSnapshot {
     pub fn was_forced(&self) -> bool {
         self.ends.is_some() && self.grace == 0 && !self.finalizers.is_empty() && !self.job_waits
     }
+}
+
+/// The names of the pod's resource claims in its spec, and that of the claim for its extended resources.
+fn resource_claims(pod: &Pod) -> Vec<String> {
+    let spec = pod.spec.iter();
+    let claims = spec.flat_map(|spec| spec.resource_claims.iter().flatten());
+    let extended = { pod.status.iter() }
+        .filter_map(|status| status.extended_resource_claim_status.as_ref())
+        .map(|status| status.resource_claim_name.clone());
+    claims
+        .map(|claim| claim.name.clone())
+        .chain(extended)
+        .collect()
 }
 
 /// Whether a pod comes from a file of its kubelet. Its object is only a mirror, and deleting the object does
