@@ -276,7 +276,7 @@ fn a_hold_that_ends_while_fence_waits_is_reported() {
     let running = fence();
     takes_over(&stage, &node);
     let run = running.ends();
-    let lost = format!("hold on node/{node} was lost: mallory@laptop has the lock now");
+    let lost = format!("the lock on node/{node} was lost: mallory@laptop has it now");
     assert!(run.stderr.contains(&lost), "{run}");
 }
 
@@ -298,7 +298,7 @@ fn taking_over_from_a_running_fence_warns_about_its_hook() {
     node/worker-1 on hold by bob@laptop, taken over from alice@bastion
     -- stderr
     Warning: a hook may still be running for node/worker-1: sh, started by alice@bastion at [time] (until [time] at the latest); once it has ended, continue with `kubectl maint fence worker-1 --resume=[id] -- HOOK`
-    Warning: alice@bastion may still be working on node/worker-1: tell them that their hold has ended
+    Warning: alice@bastion may still be working on node/worker-1: tell them that their lock has ended
     A hold does not expire, and `kubectl drain` still evicts pods. To end it:
       kubectl maint unhold worker-1
     -- exit code 0

@@ -26,7 +26,7 @@ fn pods_of_a_deleted_node_are_collected_and_replaced() {
 
     let confirmed = ["--accept-risk", "-m", "the machine is scrap"];
     let run = stage.maint(force).args(confirmed).succeeds();
-    let message = format!("{target} force-deleted; its lease and its pods are deleted with it\n");
+    let message = format!("{target} force-deleted; its lock and its pods are deleted with it\n");
     assert!(run.stdout.ends_with(&message), "{run}");
     let waiting = format!("{target}: waiting up to 2m for 1 pod to be deleted\n");
     assert!(run.stderr.contains(&waiting), "{run}");
@@ -68,7 +68,7 @@ fn pods_of_a_node_that_registers_again_stay() {
     let run = run.ends();
     assert_eq!(run.code, 4, "{run}");
     let message = format!(
-        "{target} force-deleted; 1 pod left: again/web; it has registered again, so they stay until its kubelet ends \
+        "{target} force-deleted; 1 pod left: again/web; the node has registered again, so its pods stay until its kubelet ends \
          them\n"
     );
     assert!(run.stdout.ends_with(&message), "{run}");

@@ -270,7 +270,7 @@ fn exactly_one_proof_is_required() {
     assert_snapshot!(stage.maint(["fence", &node]).run(), @r#"
     $ kubectl maint fence worker-1
     -- stderr
-    error: missing proof that the node is off: give `--powered-off=HOW` or `-- HOOK`
+    error: missing proof that the node is off
     hint: add `--powered-off="HOW YOU KNOW"` or `-- HOOK`
     -- exit code 2
     "#);

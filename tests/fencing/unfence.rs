@@ -289,7 +289,7 @@ fn the_hold_of_somebody_who_took_over_stays() {
     node/worker-1 on hold by bob@laptop, taken over from alice@bastion
     -- stderr
     Warning: node/worker-1 is fenced: it is off or cut off, and stays out of service until you run `kubectl maint unfence worker-1`
-    Warning: alice@bastion may still be working on node/worker-1: tell them that their hold has ended
+    Warning: alice@bastion may still be working on node/worker-1: tell them that their lock has ended
     A hold does not expire, and `kubectl drain` still evicts pods. To end it, unfence first:
       kubectl maint unfence worker-1
       kubectl maint unhold worker-1

@@ -493,11 +493,11 @@ fn blockers_of_a_replacement_are_reported_before_the_deletion() {
         for (pod, words) in [
             (
                 "web-1",
-                "its replacement comes only after the members before it are ready: web-0",
+                "it will be replaced only after the members before it are ready: web-0",
             ),
             (
                 "web-2",
-                "no replacement comes: its set has fewer members: StatefulSet/web (2 replicas from web-0)",
+                "it will not be replaced: its set has fewer replicas: StatefulSet/web (2 replicas from web-0)",
             ),
         ] {
             fixture.ended_pod(pod, Some(&set), &json!({}));

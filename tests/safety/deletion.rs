@@ -25,12 +25,12 @@ fn the_report_shows_the_risks_and_the_next_command() {
     fixture("report", |fixture| {
         fixture.ended_member(3, 1);
         let run = fixture.force_delete("web-0", &[]).run();
-        assert_snapshot!(fixture.shown(&run), @r#"
+        assert_snapshot!(fixture.shown(&run), @"
         $ kubectl maint force-delete pod/web-0 -n shop
         context [context], server [server], user admin
         pod/web-0 in namespace shop on node/worker-1
           RISK     owner             a second pod of the same name may start while the first is still running: StatefulSet/web
-          RISK     quorum            no majority is ready without it, so a group that votes can't remove it; deletion may be the only way back, but if the old member still runs, both may serve different data: StatefulSet/web (1 of 3 ready without it)
+          RISK     quorum            no majority is ready without it, so members that need a quorum cannot remove it; deletion may be the only way back, but if the old member still runs, both may serve different data: StatefulSet/web (1 of 3 ready without it)
           info     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
           8 checks ok
         -- stderr
@@ -38,7 +38,7 @@ fn the_report_shows_the_risks_and_the_next_command() {
         hint: safer, if you can power off or isolate node/worker-1: `kubectl maint fence worker-1 -- HOOK`
         hint: to accept these risks and delete: `kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner,quorum -m WHY`
         -- exit code 6
-        "#);
+        ");
         assert!(fixture.is_there("web-0"));
         let yaml = fixture.force_delete("web-0", &["-o", "yaml"]).run();
         assert!(
@@ -61,7 +61,7 @@ fn the_report_shows_the_risks_and_the_next_command() {
         context [context], server [server], user admin
         pod/web-0 in namespace shop on node/worker-1
           RISK     owner             a second pod of the same name may start while the first is still running: StatefulSet/web
-          RISK     quorum            no majority is ready without it, so a group that votes can't remove it; deletion may be the only way back, but if the old member still runs, both may serve different data: StatefulSet/web (1 of 3 ready without it)
+          RISK     quorum            no majority is ready without it, so members that need a quorum cannot remove it; deletion may be the only way back, but if the old member still runs, both may serve different data: StatefulSet/web (1 of 3 ready without it)
           info     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
           8 checks ok
         pod/web-0 force-deleted; not replaced yet

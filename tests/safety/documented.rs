@@ -16,7 +16,7 @@ const LEVELS: [(&str, &str, &str); 5] = [
 
 /// The rules of the page by their first words, each with a test that fails if the rule does not hold. Tests in `safety`
 /// use a real API server. Tests in `fencing` also use the real controllers.
-const RULES: [(&str, &str); 68] = [
+const RULES: [(&str, &str); 70] = [
     (
         "It says why a pod does not end",
         "safety::why::a_pod_of_an_unreachable_node_waits_for_its_kubelet",

@@ -42,7 +42,7 @@ fn a_second_run_of_the_same_user_is_refused() {
         assert_eq!(second.code, 6, "{second}");
         let refused = format!(
             "error: refused: lease; nothing was deleted\n\
-             hint: a `force-delete` of alice@bastion has the lock; then: \
+             hint: a `force-delete` command of alice@bastion has the lock; then: \
              `kubectl maint force-delete pod/web-2 -n {} ",
             fixture.namespace
         );
@@ -50,7 +50,7 @@ fn a_second_run_of_the_same_user_is_refused() {
         assert!(fixture.is_there("web-2"));
 
         // Other commands of the same user don't count it as their own lock either.
-        let wait = "hint: a `force-delete` of alice@bastion has the lock; \
+        let wait = "hint: a `force-delete` command of alice@bastion has the lock; \
                     wait for the lock with `kubectl maint ";
         let acquired = fixture.cluster.maint(["acquire", node]).run();
         assert_eq!(acquired.code, 3, "{acquired}");

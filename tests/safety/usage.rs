@@ -56,8 +56,8 @@ fn invalid_arguments_are_refused() {
     assert_snapshot!(runs.join("\n\n"), @r#"
     $ kubectl maint force-delete
     -- stderr
-    error: no pod or node given
-    hint: give pod/NAME, node/NAME or -l SELECTOR
+    error: missing pod/NAME or node/NAME
+    hint: name pods or a node, or use -l SELECTOR
     -- exit code 2
 
     $ kubectl maint force-delete web-0
