@@ -279,8 +279,8 @@ fn an_administrator_creates_the_namespace_only_on_request() {
         (
             1,
             "error: namespace kube-node-maintenance does not exist\n\
-             hint: create it with `kubectl maint hold first -m 'new disk' --create-namespace`; for a real \
-             cluster, run `kubectl maint install` first\n"
+             hint: let an administrator run `kubectl maint install` once, or create only the namespace with \
+             `kubectl maint hold first -m 'new disk' --create-namespace`\n"
         )
     );
     let namespaces = plane.kubectl(&["get", "namespaces", "-o", "name"]);

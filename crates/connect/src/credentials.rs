@@ -446,6 +446,31 @@ mod tests {
         assert_eq!(identity.generation(), 1);
     }
 
+    /// If the plugin opens the terminal, the system stops its whole group.
+    #[tokio::test]
+    async fn a_plugin_beside_a_command_is_in_a_group_of_its_own() {
+        let script = "echo \"{apiVersion: client.authentication.k8s.io/v1, kind: ExecCredential, \
+                      status: {token: $(ps -o pgid= -p $$)=$$}}\"";
+        let exec = Exec {
+            api_version: "client.authentication.k8s.io/v1".to_owned(),
+            command: "/bin/sh".to_owned(),
+            args: vec!["-c".to_owned(), script.to_owned()],
+            interactive_mode: Some(ExecInteractiveMode::Never),
+            ..Exec::default()
+        };
+        let stdin = Stdin::new(true);
+        let plugin = Plugin::new(&exec, &Cluster::default(), &stdin).expect("a plugin");
+        let leads_group = async || {
+            let token = plugin.run().await.expect("a token").token;
+            let token = token.expect("a token");
+            let (group, pid) = token.split_once('=').expect("two numbers");
+            group.trim() == pid
+        };
+        assert!(!leads_group().await);
+        stdin.take();
+        assert!(leads_group().await);
+    }
+
     /// The credentials from a shell script, which gets its directory in `$0`.
     fn credentials(
         directory: &TempDir,

@@ -22,7 +22,7 @@ use tokio::process::{Child, Command};
 
 use super::error::in_words;
 use super::kubeconfig::{Cluster, Exec};
-use super::platform::TerminalModes;
+use super::platform::{TerminalModes, start_own_group};
 
 const API_VERSIONS: [&str; 2] = [
     "client.authentication.k8s.io/v1",
@@ -191,10 +191,9 @@ impl Plugin {
 
     fn start(&self, interactive: bool, request: String) -> io::Result<Child> {
         let mut command = Command::new(find_program(self.config.command.as_ref()));
-        #[cfg(unix)]
         if self.stdin.is_taken.load(Ordering::Relaxed) {
             // A plugin that opens the terminal in spite of that is stopped, together with its whole group.
-            command.process_group(0);
+            start_own_group(&mut command);
         }
         command
             .args(&self.config.args)
@@ -387,31 +386,4 @@ struct Status {
     key: Option<String>,
     #[serde(rename = "expirationTimestamp")]
     expires: Option<String>,
-}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-
-    /// If it opens the terminal, the system stops its whole group.
-    #[tokio::test]
-    async fn a_plugin_beside_a_command_is_in_a_group_of_its_own() {
-        let says = "read -r _ _ _ _ group _ < /proc/$$/stat; echo \"{apiVersion: \
-                    client.authentication.k8s.io/v1, kind: ExecCredential, status: {token: $group=$$}}\"";
-        let exec: Exec = serde_saphyr::from_str(&format!(
-            "{{apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, {says:?}]}}"
-        ))
-        .expect("a plugin");
-        let stdin = Stdin::new(true);
-        let plugin = Plugin::new(&exec, &Cluster::default(), &stdin).expect("a plugin");
-        let leads_group = async || {
-            let token = plugin.run().await.expect("a token").token;
-            let token = token.expect("a token");
-            let (group, pid) = token.split_once('=').expect("two numbers");
-            group == pid
-        };
-        assert!(!leads_group().await);
-        stdin.take();
-        assert!(leads_group().await);
-    }
 }

@@ -1,5 +1,5 @@
-//! The differences between operating systems: terminal modes, which a credential plugin may change, and
-//! whether kubectl's rules for Windows apply.
+//! The differences between operating systems: terminal modes, which a credential plugin may change, its process group,
+//! and whether kubectl's rules for Windows apply.
 //!
 //! Gap in kube: it never ends a plugin, so it never restores the terminal's modes.
 
@@ -7,9 +7,9 @@
 pub(crate) const IS_WINDOWS: bool = cfg!(windows);
 
 #[cfg(not(unix))]
-pub(crate) use elsewhere::TerminalModes;
+pub(crate) use elsewhere::{TerminalModes, start_own_group};
 #[cfg(unix)]
-pub(crate) use unix::TerminalModes;
+pub(crate) use unix::{TerminalModes, start_own_group};
 
 #[cfg(unix)]
 mod unix {
@@ -17,6 +17,12 @@ mod unix {
 
     use rustix::process::getpgrp;
     use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
+    use tokio::process::Command;
+
+    /// The process will lead a process group of its own.
+    pub(crate) fn start_own_group(command: &mut Command) {
+        command.process_group(0);
+    }
 
     /// The modes of the terminal at stdin, such as whether it shows typed characters.
     pub(crate) struct TerminalModes(Termios);
@@ -42,6 +48,11 @@ mod unix {
 #[cfg(not(unix))]
 mod elsewhere {
     use std::convert::Infallible;
+
+    use tokio::process::Command;
+
+    /// This system has no process groups that a terminal stops.
+    pub(crate) fn start_own_group(_: &mut Command) {}
 
     /// Terminal modes are not supported on this system.
     pub(crate) struct TerminalModes(Infallible);

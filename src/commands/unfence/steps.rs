@@ -165,10 +165,8 @@ impl UnfenceRun<'_> {
     fn report_unchanged(&self) {
         let node = &self.target.node;
         let terminal = self.target.terminal();
-        match (self.is_fenced, &self.hold) {
-            (true, _) => terminal.remark(fencing::unchanged(node, "fenced")),
-            (false, Some(_)) => terminal.remark(fencing::unchanged(node, "on hold")),
-            (false, None) => {}
+        if self.is_fenced || self.hold.is_some() {
+            terminal.remark(fencing::unchanged(node, self.is_fenced));
         }
     }
 

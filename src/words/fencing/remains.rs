@@ -50,7 +50,8 @@ pub(crate) fn undone_but_fenced(node: &str, program: &Program) -> String {
 }
 
 /// `unfence` was interrupted before it changed something.
-pub(crate) fn unchanged(node: &str, state: &str) -> String {
+pub(crate) fn unchanged(node: &str, is_fenced: bool) -> String {
+    let state = if is_fenced { "fenced" } else { "on hold" };
     format!("node/{node} stays {state}")
 }
 

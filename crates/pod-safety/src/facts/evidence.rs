@@ -10,13 +10,21 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 
-use super::job::DeletedTogether;
 use super::locks::Lock;
 use super::members::ReadyMember;
 use super::node::{NodeRow, PresentNode, Zone};
 use super::remediation::Remediation;
 use crate::known::Known;
 use crate::node_health::Heartbeat;
+
+/// The pods of one Job that are deleted together, and that the Job has not counted yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeletedTogether {
+    /// Their number.
+    pub(super) pods: usize,
+    /// How many of them count as active: those that are not being deleted yet.
+    pub(super) active: usize,
+}
 
 /// Everything that was read for the pods of a report.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,7 @@ use k8s_openapi::api::batch::v1::{
 };
 use k8s_openapi::api::core::v1::Pod;
 
-use super::evidence::NamespaceEvidence;
+use super::evidence::{DeletedTogether, NamespaceEvidence};
 use super::owner::{Promise, promise_of_job};
 use super::pod::PodSnapshot;
 use crate::bugs::{self, Bug};
@@ -39,15 +39,6 @@ pub enum Failing {
     },
     /// The index of the pod. The Job never runs it again.
     Index,
-}
-
-/// The pods of one Job that are deleted together, and that the Job has not counted yet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeletedTogether {
-    /// Their number.
-    pods: usize,
-    /// How many of them count as active: those that are not being deleted yet.
-    active: usize,
 }
 
 /// Those of `pods` that are deleted together, by the uid of their controller.

@@ -18,8 +18,8 @@ mod tests;
 pub mod volumes;
 
 pub use budgets::Budget;
-pub use evidence::{Cluster, Evidence, NamespaceEvidence, NodeFacts};
-pub use job::{DeletedTogether, Failing, JobFailure};
+pub use evidence::{Cluster, DeletedTogether, Evidence, NamespaceEvidence, NodeFacts};
+pub use job::{Failing, JobFailure};
 pub use locks::{FencingProgress, Lock, LockNeed, lasts_for_a_request};
 pub use members::ReadyMember;
 pub use node::{Fenced, NodeRow, Nodes, PresentNode, Zone};
