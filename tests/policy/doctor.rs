@@ -62,7 +62,7 @@ fn problems_are_named_with_what_to_do() {
     let run = doctor(&admin, 1);
     assert_eq!(
         lines(&run, "namespace"),
-        "problem  namespace      kube-node-maintenance does not exist, so no node can be locked\ncreate it with \
+        "problem  namespace      kube-node-maintenance does not exist\ncreate it with \
          `kubectl maint install`, or, without the policies, with `kubectl create namespace \
          kube-node-maintenance`"
     );

@@ -330,9 +330,21 @@ fn objects_applied_by_kubectl_can_be_enforced_and_installed_again() {
     let stopped = admin.maint(&["install"]);
     assert_eq!(stopped.code, 6, "{stopped:?}");
     let hint = "hint: to overwrite those changes: `kubectl maint install -o yaml | kubectl apply --server-side \
-                --force-conflicts -f -`, then set the mode, --allow-user and --allow-group again\n";
+                --force-conflicts --field-manager=kubectl-maint-install -f -`; then set the mode again with \
+                `kubectl maint enforce MODE`, and --allow-user and --allow-group with `kubectl maint install`\n";
     assert!(stopped.stderr.ends_with(hint), "{stopped:?}");
     assert_eq!(admin.get(&path)["spec"]["failurePolicy"], "Ignore");
+    let objects = tempfile::NamedTempFile::new().expect("a file");
+    let yaml = admin.succeeds(&["install", "-o", "yaml"]).stdout;
+    std::fs::write(objects.path(), yaml).expect("a file");
+    let file = objects.path().to_str().expect("a path");
+    let apply = ["apply", "--server-side", "--force-conflicts"];
+    let as_install = ["--field-manager=kubectl-maint-install", "-f", file];
+    plane
+        .kubectl(&[&apply[..], &as_install].concat())
+        .expect("applied");
+    admin.succeeds(&["install"]);
+    assert_eq!(admin.get(&path)["spec"]["failurePolicy"], "Fail");
 }
 
 /// An apply keeps fields that others added. `install` must not report success then.
@@ -861,7 +873,7 @@ fn nothing_is_installed_into_a_namespace_that_is_being_deleted() {
         (
             6,
             "error: namespace kube-node-maintenance is being deleted, and every lock with it; nothing was installed\n\
-             hint: wait until it is gone, then run `kubectl maint install` again\n"
+             hint: wait until it is gone, then run `kubectl maint install`\n"
         )
     );
     assert_eq!(ours(&plane), [""; 0]);
