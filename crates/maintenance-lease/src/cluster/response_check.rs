@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(
             complaint(Some("text/html; charset=utf-8"), page).as_deref(),
             Some(
-                r#"no Kubernetes API server answered GET /api/v1/nodes: the answer is text/html and begins with "<!DOCTYPE html> <html> <head><title>Log \"in\"\u{1b}[31m</title></h…"; check the server address and any proxy or login page in between"#
+                r#"no Kubernetes API server answered GET /api/v1/nodes: the answer is text/html and begins with "<!DOCTYPE html> <html> <head><title>Log \"in\"\u{1b}[31m</title></h…""#
             )
         );
     }
@@ -312,12 +312,12 @@ mod tests {
         for content_type in [None, Some(""), Some("; charset=utf-8")] {
             let complaint = complaint(content_type, b"OK").expect("an error");
             assert!(
-                complaint.contains(": the answer begins with \"OK\"; "),
+                complaint.ends_with(": the answer begins with \"OK\""),
                 "{complaint}"
             );
         }
         let complaint = complaint(None, b" \n").expect("an error");
-        assert!(complaint.contains(": the answer is empty; "), "{complaint}");
+        assert!(complaint.contains(": the answer is empty"), "{complaint}");
     }
 
     #[test]
@@ -327,28 +327,28 @@ mod tests {
             (
                 Some("text/plain"),
                 "no\n",
-                r#": the answer has status 404, is text/plain and begins with "no"; "#,
+                r#": the answer has status 404, is text/plain and begins with "no""#,
             ),
             (
                 None,
                 "no",
-                r#": the answer has status 404 and begins with "no"; "#,
+                r#": the answer has status 404 and begins with "no""#,
             ),
             (
                 Some("text/plain"),
                 "",
-                ": the answer has status 404 and is empty; ",
+                ": the answer has status 404 and is empty",
             ),
             (
                 Some("application/json"),
                 r#"{"kind":"Status","reason":"NotFound","message":"no such \u001bAPI","details":{}}"#,
-                r#": the answer has status 404 and says "no such \u{1b}API"; "#,
+                r#": the answer has status 404 and says "no such \u{1b}API""#,
             ),
         ] {
             let complaint = origin(&call, 404, content_type).refusal(body.as_bytes());
             assert!(complaint.is_not_installed() && !complaint.is_not_found());
             let complaint = complaint.to_string();
-            assert!(complaint.contains(expected), "{complaint}");
+            assert!(complaint.ends_with(expected), "{complaint}");
         }
     }
 
@@ -366,7 +366,7 @@ mod tests {
         for end in 1..list.len() {
             let complaint = complaint(None, &list[..end]).expect("an error");
             assert_eq!(
-                complaint, "the answer to GET /api/v1/nodes was cut short; retry",
+                complaint, "the answer to GET /api/v1/nodes was cut short",
                 "{end}"
             );
         }
