@@ -4,7 +4,8 @@
 use k8s_openapi::api::core::v1::{Node, Pod};
 use other_tools::{Activity, findings};
 use pod_safety::Removed;
-use pod_safety::facts::{Blocked, PodSnapshot};
+use pod_safety::facts::Blocked;
+use pod_safety::facts::pod::full_name;
 use pod_safety::fencing::Cost;
 use pod_safety::fencing::steps::{Refusal, Unread};
 
@@ -89,18 +90,8 @@ impl FenceRun<'_> {
                     .await?
             }
         };
-        let is_there = |name: &String| {
-            pods.iter().any(|pod| {
-                let PodSnapshot {
-                    namespace,
-                    name: pod,
-                    ..
-                } = PodSnapshot::of(pod);
-                *name == format!("{namespace}/{pod}")
-            })
-        };
-        let there = twice.iter().filter(|name| is_there(name)).cloned();
-        let there = there.collect();
+        let mut there = twice.clone();
+        there.retain(|name| pods.iter().any(|pod| full_name(pod) == *name));
         self.twice = Some(twice);
         Ok(there)
     }

@@ -20,30 +20,34 @@ struct Stage {
 /// renew their heartbeats.
 fn stage_of_dead_nodes(prefix: &str, test: impl FnOnce(&Stage)) {
     static PLANE: OnceLock<ControlPlane> = OnceLock::new();
-    let plane = PLANE.get_or_init(|| {
-        let plane = ControlPlane::builder()
-            .controller_manager_flag("--node-monitor-period=1s")
-            .controller_manager_flag("--node-monitor-grace-period=8s")
-            .start();
-        plane.expect("a control plane")
-    });
-    on_plane(plane, prefix, test);
+    let flags = ["--node-monitor-period=1s", "--node-monitor-grace-period=8s"];
+    on_plane(&PLANE, flags, prefix, test);
 }
 
 /// Runs a test, and keeps the server's logs if it fails.
 fn stage(prefix: &str, test: impl FnOnce(&Stage)) {
     static PLANE: OnceLock<ControlPlane> = OnceLock::new();
-    let plane = PLANE.get_or_init(|| {
-        let plane = ControlPlane::builder()
-            .controller_manager_flag("--attach-detach-reconcile-sync-period=2s")
-            .controller_manager_flag("--resource-quota-sync-period=1s")
-            .start();
-        plane.expect("a control plane")
-    });
-    on_plane(plane, prefix, test);
+    let flags = [
+        "--attach-detach-reconcile-sync-period=2s",
+        "--resource-quota-sync-period=1s",
+    ];
+    on_plane(&PLANE, flags, prefix, test);
 }
 
-fn on_plane(plane: &'static ControlPlane, prefix: &str, test: impl FnOnce(&Stage)) {
+/// Runs a test on the control plane in `plane`, which the first test starts with these flags of its controllers.
+fn on_plane(
+    plane: &'static OnceLock<ControlPlane>,
+    flags: [&str; 2],
+    prefix: &str,
+    test: impl FnOnce(&Stage),
+) {
+    let plane = plane.get_or_init(|| {
+        let builder = ControlPlane::builder();
+        let builder = flags.into_iter().fold(builder, |builder, flag| {
+            builder.controller_manager_flag(flag)
+        });
+        builder.start().expect("a control plane")
+    });
     let _logs = plane.keep_logs_on_panic(prefix);
     let cluster = Cluster::of_plane(prefix, plane);
     let namespace = cluster.name("shop");

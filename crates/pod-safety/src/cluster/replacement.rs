@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time;
 
 use super::Reader;
-use crate::facts::PodSnapshot;
+use crate::facts::pod::full_name;
 use crate::outcome::Outcome;
 use crate::removed::Removed;
 use crate::replacement::{Group, Replacements};
@@ -160,12 +160,4 @@ impl Reader {
         }
         (outcomes, has_open)
     }
-}
-
-/// The pod as `NAMESPACE/NAME`.
-fn full_name(pod: &Pod) -> String {
-    let PodSnapshot {
-        namespace, name, ..
-    } = PodSnapshot::of(pod);
-    format!("{namespace}/{name}")
 }

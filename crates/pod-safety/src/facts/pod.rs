@@ -122,7 +122,8 @@ pub(crate) fn namespace(pod: &Pod) -> &str {
 }
 
 /// The pod as `NAMESPACE/NAME`.
-pub(crate) fn full_name(pod: &Pod) -> String {
+#[must_use]
+pub fn full_name(pod: &Pod) -> String {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     format!("{}/{name}", namespace(pod))
 }
