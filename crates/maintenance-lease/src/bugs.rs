@@ -206,8 +206,9 @@ pub(crate) use planting::{active, machine};
 
 #[cfg(feature = "seeded-bugs")]
 mod planting {
-    use std::sync::Arc;
+    use std::env;
     use std::sync::atomic::{AtomicU8, Ordering};
+    use std::sync::{Arc, LazyLock};
     use std::time::Duration;
 
     use futures::future::BoxFuture;
@@ -218,8 +219,17 @@ mod planting {
 
     const NONE: u8 = 0;
 
-    /// The planted mistake, for all threads.
-    static PLANTED: AtomicU8 = AtomicU8::new(NONE);
+    /// The planted mistake, for all threads. A program starts with the one that this variable names.
+    static PLANTED: LazyLock<AtomicU8> = LazyLock::new(|| match env::var("PLANTED_BUG") {
+        Ok(name) => AtomicU8::new(named(&name) as u8),
+        Err(_) => AtomicU8::new(NONE),
+    });
+
+    #[allow(clippy::expect_used, reason = "a test of another mistake is to fail")]
+    fn named(name: &str) -> Bug {
+        let bug = Bug::ALL.into_iter().find(|bug| format!("{bug:?}") == name);
+        bug.expect("PLANTED_BUG is the name of a mistake")
+    }
 
     pub(crate) fn active(bug: Bug) -> bool {
         PLANTED.load(Ordering::Relaxed) == bug as u8
