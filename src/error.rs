@@ -20,7 +20,6 @@ use pod_safety::outcome::Outcome;
 use pod_safety::report::DeletionTarget;
 
 use connect::ConnectError;
-use http::StatusCode;
 
 pub(crate) use self::fencing::{FencingRefusal, FencingWrite, HookEnd, HookError};
 pub(crate) use self::input::InputError;
@@ -185,17 +184,6 @@ pub(crate) enum Failure {
     UnknownUser,
     /// The problem was reported already.
     Reported(Kind),
-}
-
-/// Why a webhook did not confirm a message.
-#[derive(Debug)]
-pub(crate) enum MessageError {
-    /// The webhook can't be reached.
-    Connect(ConnectError),
-    /// It answered with this status.
-    Status(StatusCode),
-    /// It did not answer in this time.
-    TimedOut(Duration),
 }
 
 /// What was looked for, and does not exist.

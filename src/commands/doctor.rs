@@ -22,15 +22,13 @@ use crate::args::protect::ManagementArgs;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::checkup::{self, Checkup, CheckupList};
-use crate::output::notice::Notice;
 use crate::run::session::{Session, Start};
-use crate::run::webhook;
 use crate::words::doctor::finding::{Check, Finding, Source};
 
 /// Check the clock, your rights and the policies
 ///
 /// To see whether the policies work, it sends dry runs of writes that they must refuse. Without --fix, nothing is
-/// changed. doctor reports overdue holds to the URL in KUBECTL_MAINT_WEBHOOK, if it is set.
+/// changed.
 ///
 /// Each line begins with ok, note or problem, and the line below says what to do. The exit code is 1 if there is a
 /// problem. A note is about something optional, or something that you may not read.
@@ -76,7 +74,7 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
         (Check::Namespace, namespace(&session).await),
     ];
     let in_force = policies::check(&session, &mut found).await;
-    let notices = locks(&session, &reader, in_force, args.fix, &mut found).await;
+    locks(&session, &reader, in_force, args.fix, &mut found).await;
     let other_locks = other_locks::check(&session, &reader, args.fix).await;
     let other_locks = other_locks.into_iter();
     found.extend(other_locks.map(|found| (Check::OtherLocks, found)));
@@ -98,18 +96,17 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
             checkup::text(&shown, terminal.width())
         })?;
     }
-    webhook::send(&session, notices).await;
     Ok(if is_well { Code::DONE } else { Code::ERROR })
 }
 
-/// The Leases, and what locks have left on Nodes and Machines. Returns the messages about overdue holds.
+/// The Leases, and what locks have left on Nodes and Machines.
 async fn locks(
     session: &Session<'_>,
     reader: &Reader,
     in_force: InForce,
     fix: bool,
     found: &mut Vec<(Check, Finding)>,
-) -> Vec<Notice> {
+) {
     // Before the Leases: keys and opt-outs are written while their lock is there.
     let nodes = nodes::read(reader).await;
     let opted_out = match (&nodes, &session.management.given) {
@@ -122,7 +119,7 @@ async fn locks(
         Err(error) => {
             let unread = unread(Source::Leases, &error.into());
             found.push((Check::Leases, unread));
-            return Vec::new();
+            return;
         }
     };
     let untracked = leases::check(session, &all, in_force, fix).await;
@@ -132,14 +129,14 @@ async fn locks(
         Err(failure) => {
             let unread = unread(Source::Nodes, &failure);
             found.push((Check::HeldLabels, unread));
-            return Vec::new();
+            return;
         }
     };
     let leases = all.into_iter().map(|any| any.lease);
     let leases: LocksByNode = leases
         .map(|lease| (lease.node().to_owned(), lease))
         .collect();
-    let (overdue, notices) = leases::overdue(session, &leases);
+    let overdue = leases::overdue(session, &leases);
     found.extend(overdue.map(|overdue| (Check::Leases, overdue)));
     // Before the Nodes, which have the records of what is left on Machines.
     let on_machines = match opted_out {
@@ -160,7 +157,6 @@ async fn locks(
             .into_iter()
             .map(|found| (Check::Machines, found)),
     );
-    notices
 }
 
 async fn user(session: &Session<'_>) -> Finding {

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use futures::join;
-use maintenance_lease::{Change, DEFAULT_REQUEST_TIMEOUT};
+use maintenance_lease::{Change, DEFAULT_REQUEST_TIMEOUT, NodeEvent};
 use supervisor::Signals;
 use under_lease::{CommandOutcome, Progress};
 
@@ -23,7 +23,7 @@ use self::locking::Locking;
 use self::messages::Messages;
 use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
-use crate::run::events::Announcements;
+use crate::run::events;
 use crate::run::held_label::must_be_protected;
 use crate::run::interruption::{Interruption, LAST_CHANCE};
 use crate::run::lock_command::LockCommand;
@@ -32,6 +32,7 @@ use crate::run::side_effects::SideEffects;
 use crate::run::variables::HOLDER;
 use crate::run::{problems, program};
 use crate::words::change::dry_run_suffix;
+use crate::words::event;
 use crate::words::holder::HoldingCommand;
 use crate::words::with::{NOT_RUN, With};
 
@@ -105,7 +106,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         return Err(failure);
     }
     session.terminal.remark(words.begins());
-    let announcements = reported(session, &changes);
+    let events = reported(session, &changes);
     session.connection.leave_stdin();
     let mut child = supervisor::Command::new(args.command.clone());
     child = variables::set_all(child, &held);
@@ -119,7 +120,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         let outcome = under_lease::run(&held, child, args.grace, signals, report).await;
         Ok::<_, Failure>(outcome.map_err(anyhow::Error::new)?)
     };
-    let running = async { join!(running, announcements.send(session)) };
+    let running = async { join!(running, events::post(session, events)) };
     let nodes: Vec<&str> = changes.iter().map(|change| &*change.node).collect();
     let (outcome, ()) = tokio::select! {
         both = running => both,
@@ -140,18 +141,19 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     }
 }
 
-/// Reports side effects of the locks; returns what is to be announced.
-fn reported(session: &Session<'_>, changes: &[Change]) -> Announcements {
+/// Reports side effects of the locks; returns their Events.
+fn reported(session: &Session<'_>, changes: &[Change]) -> Vec<NodeEvent> {
     let now = session.locks.server_time().now();
     let mut side_effects = SideEffects::default();
-    let mut announcements = Announcements::default();
+    let mut events = Vec::new();
     for change in changes {
         session.report_before(change, now);
         side_effects.add(change);
-        announcements.add(session, change, Verb::With, false, None);
+        let caller = session.locks.identity();
+        events.extend(event::of(change, Verb::With, caller, false, None));
     }
     side_effects.print(session.terminal, "");
-    announcements
+    events
 }
 
 /// Runs once before the first prompt of an interactive bash, after its startup files. Scripts ignore it.

@@ -12,7 +12,6 @@ pub(crate) mod identity;
 pub(crate) mod item;
 pub(crate) mod item_error;
 pub(crate) mod leases;
-pub(crate) mod notice;
 mod other_tool;
 mod outcome;
 pub(crate) mod pods;

@@ -1,109 +1,14 @@
-//! Events on the Nodes and messages to a webhook, sent after the outcome was printed: best effort, within a short time limit.
+//! Events on the Nodes, sent after the outcome was printed: best effort, within a short time limit.
 
 use std::collections::BTreeSet;
 
-use connect::ApiUser;
 use futures::future::join_all;
-use futures::join;
-use maintenance_lease::protocol::identity;
-use maintenance_lease::{ApiError, Change, Done, NodeEvent, NodeLease, NodeLookup};
+use maintenance_lease::{ApiError, NodeEvent, NodeLookup};
 
 use super::background::LIMIT;
 use super::session::Session;
-use super::webhook;
-use crate::error::Verb;
-use crate::output::data::Time;
-use crate::output::notice::{Event, Notice};
 use crate::ui::Terminal;
 use crate::words::event;
-
-/// What is to be said of the changes of a command.
-#[derive(Default)]
-pub(crate) struct Announcements {
-    events: Vec<NodeEvent>,
-    notices: Vec<Notice>,
-}
-
-impl Announcements {
-    /// Adds those of `change`; `broken` if it ended another's lock, and the caller's reason for that.
-    pub(crate) fn add(
-        &mut self,
-        session: &Session<'_>,
-        change: &Change,
-        verb: Verb,
-        broken: bool,
-        because: Option<&str>,
-    ) {
-        let events = event::of(change, verb, session.locks.identity(), broken, because);
-        let announced: Vec<_> = events
-            .iter()
-            .filter_map(|event| Some((for_webhook(event)?, &*event.message)))
-            .collect();
-        // A hold that takes over another is one message.
-        if let Some(event) = announced.iter().map(|(event, _)| *event).max() {
-            let texts: Vec<&str> = announced.iter().map(|(_, text)| *text).collect();
-            self.notices.push(Notice {
-                text: texts.join("; "),
-                event,
-                ..notice(session, change, because)
-            });
-        }
-        self.events.extend(events);
-    }
-
-    /// Sends them all.
-    pub(crate) async fn send(self, session: &Session<'_>) {
-        let posting = post(session, self.events);
-        join!(posting, webhook::send(session, self.notices));
-    }
-
-    /// Drops those about nodes for which `is_wanted` is false.
-    pub(crate) fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
-        self.events.retain(|event| is_wanted(&event.node));
-        self.notices
-            .retain(|notice| notice.nodes.iter().all(|node| is_wanted(node)));
-    }
-}
-
-/// The kind of message about `posted`; `None`: the webhook gets none.
-fn for_webhook(posted: &NodeEvent) -> Option<Event> {
-    match posted.reason {
-        event::HOLD => Some(Event::Hold),
-        event::TAKEN_OVER | event::EXPIRED_LOCK_ACQUIRED => Some(Event::Takeover),
-        // Of another.
-        event::UNHOLD if posted.warning => Some(Event::Takeover),
-        _ => None,
-    }
-}
-
-/// What a message says of `change`.
-fn notice(session: &Session<'_>, change: &Change, because: Option<&str>) -> Notice {
-    let begins = matches!(change.done, Done::Acquired | Done::Renewed);
-    let lease = change.lease.as_ref().filter(|_| begins);
-    let previous = change.before.as_ref().and_then(NodeLease::holder);
-    let previous = previous.map(identity::person);
-    let caller = session.locks.identity();
-    let until = lease.and_then(NodeLease::hold_until);
-    Notice {
-        nodes: vec![change.node.clone()],
-        holder: caller.to_owned(),
-        api_user: match &session.connection.api_user {
-            ApiUser::Known(name) => Some(name.clone()),
-            _ => None,
-        },
-        previous_holder: previous
-            .filter(|previous| *previous != caller)
-            .map(ToOwned::to_owned),
-        reason: match lease {
-            Some(lease) => lease.reason(),
-            None => because,
-        }
-        .map(ToOwned::to_owned),
-        ticket: lease.and_then(NodeLease::ticket).map(ToOwned::to_owned),
-        expected_until: until.map(Time::from),
-        ..webhook::notice(session)
-    }
-}
 
 /// Posts `events`. If that fails, it prints one warning per command.
 pub(crate) async fn post(session: &Session<'_>, events: Vec<NodeEvent>) {

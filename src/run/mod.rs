@@ -27,4 +27,3 @@ pub(crate) mod side_effects;
 pub(crate) mod targets;
 pub(crate) mod variables;
 mod wait_event;
-pub(crate) mod webhook;

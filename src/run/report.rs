@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use maintenance_lease::protocol::Instant;
-use maintenance_lease::{Change, Done, Error, NodeLease, NodeRow, Target};
+use maintenance_lease::{Change, Done, Error, NodeEvent, NodeLease, NodeRow, Target};
 use other_tools::may_have_keys;
 use tokio::time::timeout;
 
 use super::confirm::Confirmed;
-use super::events::Announcements;
+use super::events;
 use super::held_label::Protected;
 use super::interruption::{Interruption, LAST_CHANCE, exit_at_interrupt};
 use super::lock_command::LockCommand;
@@ -26,6 +26,7 @@ use crate::output::error_code::ErrorCode;
 use crate::output::item::{Item, NodeList};
 use crate::output::item_error::ItemError;
 use crate::words::change::{self, ChangeContext, dry_run_suffix};
+use crate::words::event;
 use crate::words::next_steps::next_step;
 use crate::words::node_keys;
 use crate::words::verb::{Outcomes, how_to_lock_others};
@@ -52,7 +53,7 @@ pub(crate) struct LockReport<'a> {
     /// Locks that last longer than was requested.
     not_extended: Vec<Change>,
     side_effects: SideEffects,
-    announcements: Announcements,
+    events: Vec<NodeEvent>,
     /// What to write on Nodes.
     node_keys: Option<NodeKeysToWrite<'a>>,
 }
@@ -88,7 +89,7 @@ impl<'a> LockReport<'a> {
             acquired: Vec::new(),
             not_extended: Vec::new(),
             side_effects: SideEffects::default(),
-            announcements: Announcements::default(),
+            events: Vec::new(),
             node_keys: None,
         }
     }
@@ -222,8 +223,9 @@ impl<'a> LockReport<'a> {
             terminal.warn(warning);
         }
         let because = self.because;
-        self.announcements
-            .add(session, change, command.verb, broken, because);
+        let caller = session.locks.identity();
+        let events = event::of(change, command.verb, caller, broken, because);
+        self.events.extend(events);
     }
 
     /// Reports which flags had no effect, because the caller has the node on hold.
@@ -410,7 +412,7 @@ impl<'a> LockReport<'a> {
         exit_at_interrupt();
         // Before the Events: the node must be protected even if nobody takes them.
         self.protect().await;
-        self.announcements.send(session).await;
+        events::post(session, self.events).await;
         Ok(self.problems.end().await)
     }
 
@@ -437,7 +439,7 @@ impl<'a> LockReport<'a> {
             if !is_removed {
                 labeled.push(node.clone());
             }
-            self.announcements.retain(|other| other != node);
+            self.events.retain(|event| event.node != *node);
             self.outcomes.done.retain(|other| other != node);
             match released {
                 Ok(()) => self.left_alone(node, true),
@@ -460,7 +462,7 @@ impl<'a> LockReport<'a> {
         if let Some(wanted) = &mut self.node_keys {
             wanted.changes.retain(|change| !is_released(&change.node));
         }
-        self.announcements.retain(|node| !is_released(node));
+        self.events.retain(|event| !is_released(&event.node));
         for change in &self.acquired {
             let kept = change::kept_unwritten(&change.node, change.lock_id());
             session.terminal.warn(kept);

@@ -48,7 +48,6 @@ pub(crate) struct Session<'a> {
     pub(crate) connection: Connection,
     pub(crate) locks: Maintenance,
     pub(crate) program: &'a Program,
-    pub(super) environment: &'a Environment,
     clocks_reported: AtomicBool,
     slow_reported: AtomicBool,
     /// The clusters of Machines.
@@ -148,7 +147,6 @@ impl<'a> Start<'a> {
             connection,
             locks,
             program: self.program,
-            environment: self.environment,
             clocks_reported: AtomicBool::new(false),
             slow_reported: AtomicBool::new(false),
             management: ManagementContexts::new(self.connection.flags(), self.environment),

@@ -43,6 +43,5 @@ pub(crate) mod usage;
 pub(crate) mod value;
 pub(crate) mod verb;
 pub(crate) mod waiting;
-pub(crate) mod webhook;
 pub(crate) mod why;
 pub(crate) mod with;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, LEASES, in_memory};
+use crate::support::{Cluster, LEASES, ago, in_memory};
 
 const SCALE_DOWN: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
 const REMEDIATION: &str = "remediation.medik8s.io/exclude-from-remediation";
@@ -141,5 +141,23 @@ fn what_stays_does_not_hide_what_was_removed() {
         assert_eq!(found, expected);
         let found = held_labels(cluster, &[]);
         assert!(!found.contains("--fix"), "{found}");
+    });
+}
+
+#[test]
+fn overdue_holds_are_listed() {
+    in_memory("doctor-overdue", |cluster| {
+        let (late, early) = (cluster.node("worker-1"), cluster.node("worker-2"));
+        let hold = ["hold", &late, &early, "-m", "disk", "--expect-until=2h"];
+        cluster.maint(hold).holder("bob@laptop").succeeds();
+        let past =
+            json!({"metadata": {"annotations": {"kubectl-maint.dev/hold-until": ago(11100)}}});
+        cluster.patch(&format!("{LEASES}/{late}"), &past);
+        let found = cluster.maint(["doctor"]).run().stdout;
+        let words: Vec<&str> = found.split_whitespace().collect();
+        let said = format!(
+            "note leases holds past their expected end: {late} (bob@laptop, overdue by 3h5m) if the work is done: `kubectl maint unhold NODE`"
+        );
+        assert!(words.join(" ").contains(&said), "{found}");
     });
 }

@@ -46,7 +46,6 @@ mod unhold;
 mod verify;
 mod wait;
 mod waiters;
-mod webhook;
 mod whoami;
 mod with;
 mod write_conflicts;

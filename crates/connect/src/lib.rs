@@ -25,7 +25,6 @@ mod tls;
 mod trace;
 mod transport;
 mod warnings;
-mod webhook;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +42,6 @@ pub use self::kubeconfig::KubeconfigNames;
 use self::selection::ConnectTarget;
 use self::tls::Identity;
 use self::transport::Options;
-pub use self::webhook::{Webhook, WebhookError};
 
 /// A connection to an API server, as one user.
 pub struct Connection {

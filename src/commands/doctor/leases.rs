@@ -5,13 +5,9 @@ use other_tools::LocksByNode;
 
 use super::policies::InForce;
 use super::unread::unread;
-use crate::output::data::Time;
-use crate::output::notice::{Event, Notice};
 use crate::run::session::Session;
-use crate::run::webhook;
 use crate::words::doctor::finding::{Finding, Source};
 use crate::words::holder_name::person;
-use crate::words::webhook::overdue_hold;
 
 /// The Leases without managedFields, which show the time of a write. Only the lease policy needs them. A repair changes no lock.
 pub(super) async fn check(
@@ -37,33 +33,15 @@ pub(super) async fn check(
     Finding::Repaired(nodes)
 }
 
-/// The holds that are past their expected end, and the messages about them.
-pub(super) fn overdue(
-    session: &Session<'_>,
-    leases: &LocksByNode,
-) -> (Option<Finding>, Vec<Notice>) {
+/// The holds that are past their expected end.
+pub(super) fn overdue(session: &Session<'_>, leases: &LocksByNode) -> Option<Finding> {
     let now = session.locks.server_time().now();
     let holds = leases.values().filter(|lease| lease.is_hold());
-    let overdue = holds.filter_map(|lease| Some((lease, lease.overdue_for(now)?)));
-    let mut overdue: Vec<_> = overdue.collect();
-    overdue.sort_unstable_by(|(a, _), (b, _)| a.node().cmp(b.node()));
-    let notices = overdue.iter().map(|(lease, ago)| Notice {
-        text: overdue_hold(lease, *ago),
-        event: Event::Overdue,
-        nodes: vec![lease.node().to_owned()],
-        holder: person(lease),
-        api_user: lease.api_user().map(ToOwned::to_owned),
-        reason: lease.reason().map(ToOwned::to_owned),
-        ticket: lease.ticket().map(ToOwned::to_owned),
-        expected_until: lease.hold_until().map(Time::from),
-        ..webhook::notice(session)
+    let overdue = holds.filter_map(|lease| {
+        let ago = lease.overdue_for(now)?;
+        Some((lease.node().to_owned(), person(lease), ago))
     });
-    let notices = notices.collect();
-    let found = overdue.into_iter();
-    let found = found.map(|(lease, ago)| (lease.node().to_owned(), person(lease), ago));
-    let found: Vec<_> = found.collect();
-    (
-        (!found.is_empty()).then_some(Finding::Overdue(found)),
-        notices,
-    )
+    let mut overdue: Vec<_> = overdue.collect();
+    overdue.sort_unstable_by(|(a, ..), (b, ..)| a.cmp(b));
+    (!overdue.is_empty()).then_some(Finding::Overdue(overdue))
 }

@@ -21,4 +21,3 @@ pub(crate) use proxy::{Kept, Proxy, Treatment};
 pub(crate) use queries::{events_of, holder_of, lists_of_whole_nodes, requests};
 pub(crate) use run::{Maint, Run, Running, unless_stalled};
 pub(crate) use terminal::{as_text, at_a_terminal, in_one_line};
-pub(crate) use tls::server_config;
