@@ -16,7 +16,6 @@ mod lease_clock;
 mod lease_fuzz;
 mod lease_locks;
 mod lease_plugin;
-mod neighbors;
 mod node_fuzz;
 mod node_others;
 mod node_record;

@@ -9,23 +9,21 @@ mod cargo;
 mod check;
 mod cluster;
 mod control_plane;
-mod dist;
 #[path = "../../tests/support/faketime.rs"]
 mod faketime;
 mod r#gen;
 mod go;
-mod memory;
+mod image;
 mod model;
 mod output;
 mod platforms;
-mod previous;
 mod reach;
 mod real_cluster;
 mod sandbox_cluster;
 mod seeded_bugs;
-mod ship;
 mod sim;
 mod slow;
+mod smoke_test;
 mod test;
 mod test_programs;
 mod test_requirements;
@@ -45,18 +43,16 @@ enum Command {
     Check(check::Arguments),
     Cluster(cluster::Arguments),
     ControlPlane(control_plane::Arguments),
-    Dist(dist::Arguments),
     Gen(r#gen::Arguments),
-    #[command(hide = true)]
-    BareRequests(bench::bare_requests::Arguments),
+    Image(image::Arguments),
     #[command(hide = true)]
     Measure(bench::command_cost::Arguments),
     Model(model::Arguments),
     Platforms(platforms::Arguments),
     Reach(reach::Arguments),
-    Ship(ship::Arguments),
     Sim(sim::Arguments),
     Slow(slow::Arguments),
+    SmokeTest(smoke_test::Arguments),
     Test(test::Arguments),
     Try(try_cluster::Arguments),
     #[command(hide = true)]
@@ -65,20 +61,19 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::BareRequests(arguments) => arguments.run(),
         Command::Bench(arguments) => arguments.run(),
         Command::Check(arguments) => arguments.run(),
         Command::Cluster(arguments) => arguments.run(),
         Command::ControlPlane(arguments) => arguments.run(),
-        Command::Dist(arguments) => arguments.run(),
         Command::Gen(arguments) => arguments.run(),
+        Command::Image(arguments) => arguments.run(),
         Command::Measure(arguments) => arguments.run(),
         Command::Model(arguments) => arguments.run(),
         Command::Platforms(arguments) => arguments.run(),
         Command::Reach(arguments) => arguments.run(),
-        Command::Ship(arguments) => arguments.run(),
         Command::Sim(arguments) => arguments.run(),
         Command::Slow(arguments) => arguments.run(),
+        Command::SmokeTest(arguments) => arguments.run(),
         Command::Test(arguments) => arguments.run(),
         Command::Try(arguments) => arguments.run(),
         Command::Waiting(arguments) => arguments.run(),

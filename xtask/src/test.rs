@@ -1,7 +1,6 @@
 //! `cargo xtask test`: runs every test.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::Command;
 use std::thread;
 
@@ -9,19 +8,15 @@ use anyhow::{Context, Result, ensure};
 use control_plane::{Binary, OLDEST_KUBERNETES_VERSION, target_dir};
 
 use crate::cargo::{cargo, run};
-use crate::control_plane::{ensure_built, missing};
-use crate::dist::platform::Platform;
-use crate::dist::{PLUGIN, Required, SmokeTest};
-use crate::memory;
+use crate::control_plane::ensure_built;
 use crate::output::print;
-use crate::previous::build_plugin_of;
+use crate::smoke_test;
 use crate::test_programs::{self, Program};
 use crate::test_requirements::Requirement;
 
 /// Run all tests, including those on a real etcd and kube-apiserver
 ///
-/// Builds the control plane first if it is missing, at the same time as the tests if there is enough
-/// memory.
+/// Builds the control plane first if it is missing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Print a dot per test, and the full output of failed tests
@@ -41,12 +36,6 @@ pub(crate) struct Arguments {
     /// The first run compiles that release, which takes about five minutes more.
     #[arg(long, conflicts_with_all = ["all_on_real", "require_everything"])]
     oldest_kubernetes: bool,
-
-    /// Run only the tests of the plugin, the policies and chaos together with the plugin of this commit
-    ///
-    /// Builds the plugin of that commit first.
-    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["oldest_kubernetes", "all_on_real", "require_everything"])]
-    previous: Option<String>,
 }
 
 /// The variable that the tests of the commands read.
@@ -60,22 +49,11 @@ const BUILD_POLICY_TESTS: [&str; 4] = [
     "--test=policy",
     "--no-run",
 ];
-/// The tests that also run programs of an earlier commit.
-const BUILD_NEIGHBOR_TESTS: [&str; 5] = [
-    "test",
-    "--package=kubectl-maint",
-    "--test=policy",
-    "--test=chaos",
-    "--no-run",
-];
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
         if self.oldest_kubernetes {
             return self.run_on_oldest_kubernetes();
-        }
-        if let Some(commit) = &self.previous {
-            return self.run_with_previous(&build_plugin_of(commit)?);
         }
         let missing_requirements: Vec<Requirement> = Requirement::missing().collect();
         for requirement in &missing_requirements {
@@ -85,18 +63,8 @@ impl Arguments {
             !self.require_everything || missing_requirements.is_empty(),
             "--require-everything: something that the tests need is missing"
         );
-        let programs = if !missing(&Binary::ALL)?.is_empty() && memory::allows_two_compilers() {
-            thread::scope(|scope| {
-                let go = scope.spawn(|| ensure_built(&Binary::ALL));
-                let programs = test_programs::built(&mut cargo(&BUILD));
-                let go = go.join().ok();
-                go.context("building the control plane panicked")??;
-                programs
-            })?
-        } else {
-            ensure_built(&Binary::ALL)?;
-            test_programs::built(&mut cargo(&BUILD))?
-        };
+        ensure_built(&Binary::ALL)?;
+        let programs = test_programs::built(&mut cargo(&BUILD))?;
         let mut variables: Vec<(&str, OsString)> = Vec::new();
         for binary in Binary::ALL {
             variables.push((binary.variable(), binary.locate()?.into()));
@@ -107,8 +75,8 @@ impl Arguments {
         if self.all_on_real {
             variables.push((ALL_ON_REAL, "1".into()));
         }
-        let tested = self.run_programs(programs, &variables, &[]);
-        let tested = tested.and(smoke_test());
+        let tested = self.run_programs(programs, &variables);
+        let tested = tested.and(smoke_test::run(&target_dir().join("debug/kubectl-maint")));
         let mut examples = cargo(&["test", "--workspace", "--doc"]);
         if self.quiet {
             examples.args(["--", "--quiet"]);
@@ -117,12 +85,7 @@ impl Arguments {
     }
 
     /// Runs all programs, even after a failure, to show all failures.
-    fn run_programs(
-        &self,
-        programs: Vec<Program>,
-        variables: &[(&str, OsString)],
-        arguments: &[&str],
-    ) -> Result<()> {
+    fn run_programs(&self, programs: Vec<Program>, variables: &[(&str, OsString)]) -> Result<()> {
         // The tests mostly wait for the servers that they started. With more threads than cores, the cores are used
         // during these waits.
         let cores = thread::available_parallelism().context("the number of cores is unknown")?;
@@ -130,7 +93,6 @@ impl Arguments {
         test_programs::run(programs, |command| {
             command.env("RUST_TEST_THREADS", &threads);
             command.envs(variables.iter().map(|(name, value)| (name, value)));
-            command.args(arguments);
             if self.quiet {
                 command.arg("--quiet");
             }
@@ -156,22 +118,6 @@ impl Arguments {
             );
             variables.push((used.variable(), program.into()));
         }
-        self.run_programs(programs, &variables, &[])
+        self.run_programs(programs, &variables)
     }
-
-    fn run_with_previous(&self, plugin: &Path) -> Result<()> {
-        ensure_built(&Binary::CONTROL_PLANE)?;
-        let programs = test_programs::built(&mut cargo(&BUILD_NEIGHBOR_TESTS))?;
-        let (chaos, policy) = { programs.into_iter() }.partition(|program| program.tests("chaos"));
-        let variables = [("POLICY_PREVIOUS_PLUGIN", plugin.into())];
-        let tested = self.run_programs(policy, &variables, &["--ignored", "neighbors::"]);
-        let variables = [("CHAOS_PREVIOUS", plugin.into())];
-        tested.and(self.run_programs(chaos, &variables, &[]))
-    }
-}
-
-/// Runs the smoke test of a release with the plugin that was built for the tests.
-fn smoke_test() -> Result<()> {
-    let plugin = target_dir().join("debug").join(PLUGIN.program);
-    SmokeTest::start(Required::All)?.run_program(&plugin, Platform::here())
 }

@@ -137,11 +137,6 @@ pub(crate) fn run(programs: Vec<Program>, prepare: impl Fn(&mut Command) + Sync)
 }
 
 impl Program {
-    /// Whether it is the program for this test of its package.
-    pub(crate) fn tests(&self, test: &str) -> bool {
-        self.name.ends_with(&format!("/{test}"))
-    }
-
     fn run(&self, prepare: impl Fn(&mut Command)) -> Result<()> {
         let mut command = Command::new(&self.executable);
         command

@@ -173,26 +173,13 @@ pub struct Manifest {
     plural: &'static str,
 }
 
-/// All objects as one text, with the comments of the files.
-#[must_use]
-pub fn text() -> String {
-    FILES.join("---\n")
-}
-
-/// The same with these lists in the node policy.
+/// All objects as one text, with the comments of the files, and with these lists in the node policy.
 #[must_use]
 pub fn text_allowing(allowed: &Allowed) -> String {
-    let scalars = allowed.variables().map(|(_, list)| json!(list).to_string());
-    with_lists(&text(), &scalars)
-}
-
-/// `text` with these YAML scalars as the expressions of the lists of users and groups.
-#[must_use]
-pub fn with_lists(text: &str, scalars: &[String; 2]) -> String {
-    let names = [ALLOWED_USERS, ALLOWED_GROUPS];
-    let all = names.iter().zip(scalars);
-    all.fold(text.to_owned(), |text, (name, scalar)| {
+    let variables = allowed.variables().into_iter();
+    variables.fold(FILES.join("---\n"), |text, (name, list)| {
         let variable = format!("- name: {name}\n      expression: ");
+        let scalar = json!(list);
         text.replace(&format!("{variable}\"[]\""), &format!("{variable}{scalar}"))
     })
 }
@@ -480,7 +467,7 @@ mod tests {
         let texts = text.split("\n---\n");
         let objects = texts.map(|text| serde_saphyr::from_str::<Value>(text).expect("YAML"));
         assert!(objects.into_iter().any(|object| object == *listed.object()));
-        assert_eq!(text_allowing(&Allowed::default()), super::text());
+        assert_eq!(text_allowing(&Allowed::default()), FILES.join("---\n"));
         for other in manifests()
             .iter()
             .filter(|it| it.path() != node_policy.path())
@@ -501,7 +488,7 @@ mod tests {
             let label = &manifest.object()["metadata"]["labels"]["app.kubernetes.io/name"];
             assert_eq!(label, "kubectl-maint", "{}", manifest.full_name());
         }
-        assert_eq!(text().split("\n---\n").count(), count);
+        assert_eq!(FILES.join("---\n").split("\n---\n").count(), count);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! A contender for the lock of a node: it runs `with` repeatedly.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
@@ -196,7 +195,7 @@ impl Contender {
     fn command(&self, name: &str, length: &str) -> Command {
         let file = |name: String| self.shared.directory.join(name);
         let log = File::create(file(format!("{name}.log"))).expect("a file");
-        let mut command = Command::new(self.plugin());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"));
         command
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
@@ -221,12 +220,6 @@ impl Contender {
             .stdout(log.try_clone().expect("a file"))
             .stderr(log);
         command
-    }
-
-    /// If `CHAOS_PREVIOUS` has the path of an earlier release's plugin, contender `b` runs that one.
-    fn plugin(&self) -> OsString {
-        let previous = std::env::var_os("CHAOS_PREVIOUS").filter(|_| self.name == "b");
-        previous.unwrap_or_else(|| env!("CARGO_BIN_EXE_kubectl-maint").into())
     }
 
     fn finish(&self, run: &str) -> PathBuf {

@@ -15,6 +15,8 @@ pub(super) struct Tools {
     kubectl: PathBuf,
     kubeconfig: PathBuf,
     home: PathBuf,
+    /// The directories of the plugin, which kubectl finds there, and of the system's programs.
+    path: String,
 }
 
 /// The resources that a command used, with all of its children.
@@ -29,7 +31,9 @@ pub(super) struct Cost {
 impl Tools {
     /// `plugin` is the path of the plugin.
     pub(super) fn new(plane: &ControlPlane, plugin: PathBuf) -> Result<Self> {
+        let directory = plugin.parent().context("the plugin has no directory")?;
         Ok(Self {
+            path: format!("{}:/usr/bin:/bin", directory.display()),
             plugin,
             kubectl: Binary::Kubectl.locate()?,
             kubeconfig: plane.admin_kubeconfig().to_owned(),
@@ -40,16 +44,6 @@ impl Tools {
     pub(super) fn plugin(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(&self.plugin);
         command.args(arguments);
-        command
-    }
-
-    /// The plugin, for a command that only reports a refusal with exit code 6.
-    pub(super) fn refused(&self, arguments: &[&str]) -> Command {
-        let mut command = self.command("/bin/sh");
-        command
-            .args(["-c", r#""$0" "$@" 2>/dev/null; [ $? -eq 6 ]"#])
-            .arg(&self.plugin)
-            .args(arguments);
         command
     }
 
@@ -72,6 +66,7 @@ impl Tools {
             .env_clear()
             .env("KUBECONFIG", &self.kubeconfig)
             .env("HOME", &self.home)
+            .env("PATH", &self.path)
             .env("KUBECTL_MAINT_HOLDER", "bench@here");
         command
     }

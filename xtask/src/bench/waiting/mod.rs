@@ -9,12 +9,11 @@ mod takeover;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use control_plane::{ControlPlane, NodeSpec};
 
 use self::server::Server;
 use super::command_cost::optimized_xtask;
-use super::runtime::block_on;
 use crate::cargo::run;
 
 /// How often a lock changes its holder.
@@ -28,27 +27,18 @@ const WAITERS: usize = 200;
 pub(super) fn measure(plane: &ControlPlane) -> Result<()> {
     let nodes: Vec<NodeSpec> = (0..CRASHES)
         .map(|number| NodeSpec::ready(&format!("crash-{number}")))
-        .chain([NodeSpec::ready("many-waiters")])
+        .chain(["hand-over", "many-waiters"].map(NodeSpec::ready))
         .collect();
     plane.create_nodes(&nodes)?;
-    measure_hand_over(plane)?;
-    run_scenario(plane, "takeover")?;
-    run_scenario(plane, "many-waiters")
-}
-
-/// Measures the time of a hand-over.
-pub(super) fn measure_hand_over(plane: &ControlPlane) -> Result<()> {
-    plane.create_nodes(&[NodeSpec::ready("hand-over")])?;
-    run_scenario(plane, "hand-over")
-}
-
-fn run_scenario(plane: &ControlPlane, name: &str) -> Result<()> {
-    let mut command = Command::new(optimized_xtask());
-    command
-        .args(["waiting", name, "--kubeconfig"])
-        .arg(plane.admin_kubeconfig())
-        .env_clear();
-    run(&mut command)
+    for scenario in ["hand-over", "takeover", "many-waiters"] {
+        let mut command = Command::new(optimized_xtask());
+        command
+            .args(["waiting", scenario, "--kubeconfig"])
+            .arg(plane.admin_kubeconfig())
+            .env_clear();
+        run(&mut command)?;
+    }
+    Ok(())
 }
 
 /// Wait for locks with the library, and print how long it takes
@@ -73,7 +63,11 @@ enum Scenario {
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
-        block_on(async {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("failed to start a runtime")?;
+        runtime.block_on(async {
             let server = Server::read(&self.kubeconfig).await?;
             match self.scenario {
                 Scenario::HandOver => hand_over::measure(&server, "hand-over", HAND_OVERS).await,
