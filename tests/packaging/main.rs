@@ -10,7 +10,6 @@ mod namespace;
 mod pasted_hints;
 mod readme;
 mod release;
-mod released_schema;
 mod rights;
 mod sentences;
 mod shells;
