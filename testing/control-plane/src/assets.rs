@@ -67,8 +67,6 @@ pub enum Binary {
     Karpenter,
     /// The descheduler.
     Descheduler,
-    /// The core controllers of Cluster API.
-    ClusterApi,
 }
 
 impl Binary {
@@ -85,12 +83,11 @@ impl Binary {
         [Self::OldestKubeApiserver, Self::OldestKubeControllerManager];
 
     /// Programs of other projects that disrupt nodes.
-    pub const TOOLS: [Self; 5] = [
+    pub const TOOLS: [Self; 4] = [
         Self::NodeHealthCheck,
         Self::FlatcarUpdateOperator,
         Self::Karpenter,
         Self::Descheduler,
-        Self::ClusterApi,
     ];
 
     /// The binaries of a control plane, and those that tests also need.
@@ -119,7 +116,6 @@ impl Binary {
             Self::FlatcarUpdateOperator => "flatcar-update-operator",
             Self::Karpenter => "karpenter",
             Self::Descheduler => "descheduler",
-            Self::ClusterApi => "cluster-api",
         }
     }
 
@@ -139,7 +135,6 @@ impl Binary {
             Self::FlatcarUpdateOperator => "TEST_ASSET_FLATCAR_UPDATE_OPERATOR",
             Self::Karpenter => "TEST_ASSET_KARPENTER",
             Self::Descheduler => "TEST_ASSET_DESCHEDULER",
-            Self::ClusterApi => "TEST_ASSET_CLUSTER_API",
         }
     }
 
@@ -158,7 +153,6 @@ impl Binary {
             Self::FlatcarUpdateOperator => Some(short_digest(&pins!("fluo"))),
             Self::Karpenter => Some(short_digest(&pins!("karpenter"))),
             Self::Descheduler => Some(short_digest(&pins!("descheduler"))),
-            Self::ClusterApi => Some(short_digest(&pins!("cluster-api"))),
             Self::Etcd | Self::KubeApiserver | Self::KubeControllerManager | Self::Kubectl => None,
         };
         let name = match digest {

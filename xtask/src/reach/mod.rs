@@ -9,7 +9,6 @@ use crate::cargo::build_plugin;
 use crate::control_plane::ensure_built;
 use crate::output::print;
 
-mod cluster_api;
 mod descheduler;
 mod drain;
 mod fluo;
@@ -18,15 +17,13 @@ mod node_health_check;
 mod program;
 mod subject;
 
-const SUBJECTS: [&Subject; 8] = [
+const SUBJECTS: [&Subject; 6] = [
     &drain::WITHOUT_POLICIES,
     &drain::REFUSED,
     &node_health_check::REMEDIATION,
     &fluo::REBOOT,
     &descheduler::EVICTION,
     &karpenter::EMPTINESS,
-    &cluster_api::HEALTH_CHECK,
-    &cluster_api::DELETION,
 ];
 
 /// Prove what a hold keeps other tools from

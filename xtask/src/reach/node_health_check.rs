@@ -6,7 +6,7 @@ use anyhow::Result;
 use control_plane::{Binary, ControlPlane, Kubelets};
 use serde_json::{Value, json};
 
-use super::program::{Program, await_served, definition};
+use super::program::{Program, await_served};
 use super::subject::{NODES, Subject, Tool};
 use crate::go::Module;
 use crate::real_cluster::{create_objects, get};
@@ -57,7 +57,7 @@ impl<'p> NodeHealthCheck<'p> {
         let crds = source.join("config/crd/bases");
         plane.kubectl(&["create", "-f", &crds.to_string_lossy()])?;
         for kind in KINDS {
-            create_objects(plane, &definition(GROUP, VERSION, kind, &json!({})))?;
+            create_objects(plane, &definition(kind))?;
         }
         await_served(plane, &[KINDS[0].1, KINDS[1].1, "nodehealthchecks"])?;
         create_objects(plane, &template())?;
@@ -94,6 +94,25 @@ impl Tool for NodeHealthCheck<'_> {
     fn log(&self) -> String {
         self.operator.log()
     }
+}
+
+/// A custom resource definition that allows any fields.
+fn definition((kind, plural): (&str, &str)) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{GROUP}")},
+        "spec": {
+            "group": GROUP, "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+            "versions": [{
+                "name": VERSION, "served": true, "storage": true,
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                }},
+            }],
+        },
+    })
 }
 
 fn template() -> Value {

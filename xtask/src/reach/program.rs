@@ -87,30 +87,6 @@ pub(super) fn await_served(plane: &ControlPlane, plurals: &[&str]) -> Result<()>
     Ok(())
 }
 
-/// A custom resource definition that allows any fields.
-pub(super) fn definition(
-    group: &str,
-    version: &str,
-    (kind, plural): (&str, &str),
-    labels: &Value,
-) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}"), "labels": labels},
-        "spec": {
-            "group": group, "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
-            "versions": [{
-                "name": version, "served": true, "storage": true,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {
-                    "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-                }},
-            }],
-        },
-    })
-}
-
 /// A pod without an owner that runs on this node.
 pub(super) fn pod(name: &str, node: &str) -> Value {
     json!({

@@ -39,11 +39,6 @@ pub(super) trait Tool {
         NODES
     }
 
-    /// The arguments of `hold` in addition to the node.
-    fn hold_arguments(&self) -> &[&str] {
-        &[]
-    }
-
     /// Lets the tool disrupt both nodes.
     fn begin(&mut self) -> Result<()>;
 
@@ -82,8 +77,7 @@ impl Subject {
 
     fn prove_on(&self, plane: &ControlPlane, tool: &mut dyn Tool) -> Result<()> {
         let [held, free] = tool.nodes().map(str::to_owned);
-        let hold = [&["hold", &held, "-m", "debugging"], tool.hold_arguments()].concat();
-        maint(plane, &hold)?;
+        maint(plane, &["hold", &held, "-m", "debugging"])?;
         ensure!(
             !tool.is_disrupted(&held)? && !tool.is_disrupted(&free)?,
             "disrupted too early"
