@@ -135,7 +135,6 @@ fn completing(definition: fn() -> Command, words: &[OsString]) -> Command {
         verb.mut_args(|arg| match arg.get_id().as_str() {
             "node" | "nodes" => arg.add(nodes(definition)),
             "targets" | "object" => arg.add(targets(definition)),
-            "management_context" => arg.add(of_kubeconfig(definition, |names| names.contexts)),
             "opt_outs" => arg.add(ArgValueCompleter::new(opt_outs)),
             // Of other verbs, the definition lists the values.
             "accept_risk" if arg.get_possible_values().is_empty() => {

@@ -24,7 +24,7 @@ use connect::ConnectError;
 pub(crate) use self::fencing::{FencingRefusal, FencingWrite, HookEnd, HookError};
 pub(crate) use self::input::InputError;
 use self::lock_state::LockState;
-pub(crate) use self::protection::{ManagementError, ProtectionError};
+pub(crate) use self::protection::ProtectionError;
 pub(crate) use self::value::{Deprecated, InvalidValue};
 
 /// A verb that changes locks or relies on one.

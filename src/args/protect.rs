@@ -11,8 +11,6 @@ use crate::error::InvalidValue;
 pub(crate) struct Protection {
     pub(crate) cordon: bool,
     pub(crate) opt_outs: OptOuts,
-    /// An opt-out that can't be set on the Machine of the Node is a failure.
-    pub(crate) strict: bool,
 }
 
 impl Protection {
@@ -20,36 +18,7 @@ impl Protection {
     pub(crate) const LABEL: Self = Self {
         cordon: false,
         opt_outs: OptOuts::None,
-        strict: false,
     };
-}
-
-const MANAGEMENT_CONTEXT: &str = "KUBECTL_MAINT_MANAGEMENT_CONTEXT";
-
-/// Where the Machines of Nodes are.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct ManagementArgs {
-    /// Context of the cluster with the Machine of the node
-    ///
-    /// Cluster API and the Machine API of OpenShift read opt-outs on Machines. Name the kubeconfig context
-    /// of the management cluster. On OpenShift, and if the cluster manages its own Machines, name the context of this
-    /// cluster. An empty NAME means no context, even if the variable is set.
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = MANAGEMENT_CONTEXT,
-        hide_env_values = true,
-        hide_short_help = true
-    )]
-    management_context: Option<String>,
-}
-
-impl ManagementArgs {
-    /// The context; `None` also if it is empty, to override the variable.
-    pub(crate) fn context(&self) -> Option<String> {
-        let context = self.management_context.clone();
-        context.filter(|context| !context.is_empty())
-    }
 }
 
 /// The flags of the verbs whose locks expire.
@@ -76,19 +45,15 @@ pub(crate) struct ProtectArgs {
     /// docs/other-tools.md explains what each of them stops.
     #[arg(long, value_name = "TOOL,...", hide_short_help = true, value_parser = opt_outs)]
     opt_outs: Option<OptOuts>,
-
-    #[command(flatten)]
-    pub(crate) management: ManagementArgs,
 }
 
 impl ProtectArgs {
     /// What to write; `None`: nothing, not even the label.
-    pub(crate) fn protection(&self, strict: bool) -> Option<Protection> {
+    pub(crate) fn protection(&self) -> Option<Protection> {
         let is_wanted = self.protect || self.cordon || self.opt_outs.is_some();
         is_wanted.then(|| Protection {
             cordon: self.cordon,
             opt_outs: self.opt_outs(),
-            strict,
         })
     }
 
@@ -99,7 +64,7 @@ impl ProtectArgs {
 
     /// `options` for a lock whose end removes what it wrote.
     pub(crate) fn acquire(&self, options: Acquire) -> Acquire {
-        match self.protection(false) {
+        match self.protection() {
             Some(_) => options.purpose(PROTECTION),
             None => options,
         }

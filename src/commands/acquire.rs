@@ -100,7 +100,6 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     )
     .await?;
     command.end = args.until.map(End::OfLock);
-    command.session.management.given = args.protect.management.context();
     let targets = command.targets(&selection, true).await?;
     let nodes = names(&targets);
 
@@ -109,7 +108,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
         true => (command.read(targets, true).await?, Vec::new()),
         false => {
             command
-                .confirm_unfinished(targets, args.take, args.partial, &args.protect.opt_outs())
+                .confirm_unfinished(targets, args.take, args.partial)
                 .await?
         }
     };
@@ -129,7 +128,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     let results = command.lock(targets, options, args.limit).await?;
 
     let report = LockReport::new(&command, &selection);
-    let protection = args.protect.protection(args.take.strict);
+    let protection = args.protect.protection();
     report
         .all_protected(&nodes, results, protection.as_ref())
         .await

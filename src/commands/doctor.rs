@@ -1,7 +1,6 @@
 //! `doctor`: whether this user can lock nodes in this cluster, and whether the policies work.
 
 mod leases;
-mod machines;
 mod metrics;
 mod nodes;
 mod other_locks;
@@ -18,7 +17,6 @@ use pod_safety::{Known, Why};
 use self::policies::InForce;
 use self::unread::unread;
 use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
-use crate::args::protect::ManagementArgs;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::checkup::{self, Checkup, CheckupList};
@@ -48,21 +46,16 @@ use crate::words::doctor::finding::{Check, Finding, Source};
 pub(crate) struct DoctorArgs {
     /// Repair Leases; remove labels, opt-outs and cordons of ended or expired locks
     ///
-    /// Leases are repaired if they have no managedFields. With --management-context, the opt-outs of such locks are also
-    /// removed from Machines.
+    /// Leases are repaired if they have no managedFields.
     #[arg(long)]
     pub(crate) fix: bool,
-
-    #[command(flatten)]
-    pub(crate) management: ManagementArgs,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
 pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let mut session = start.open_for_checks().await?;
-    session.management.given = args.management.context();
+    let session = start.open_for_checks().await?;
     let reader = Reader::new(session.locks.requests().clone());
     let version = session.locks.server_version().await?;
     let version = version.git_version;
@@ -75,7 +68,7 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
     ];
     let in_force = policies::check(&session, &mut found).await;
     locks(&session, &reader, in_force, args.fix, &mut found).await;
-    let other_locks = other_locks::check(&session, &reader, args.fix).await;
+    let other_locks = other_locks::check(&reader).await;
     let other_locks = other_locks.into_iter();
     found.extend(other_locks.map(|found| (Check::OtherLocks, found)));
     // Last, because the answers above tell the server's time.
@@ -99,7 +92,7 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
     Ok(if is_well { Code::DONE } else { Code::ERROR })
 }
 
-/// The Leases, and what locks have left on Nodes and Machines.
+/// The Leases, and what locks have left on Nodes.
 async fn locks(
     session: &Session<'_>,
     reader: &Reader,
@@ -107,12 +100,8 @@ async fn locks(
     fix: bool,
     found: &mut Vec<(Check, Finding)>,
 ) {
-    // Before the Leases: keys and opt-outs are written while their lock is there.
+    // Before the Leases: keys are written while their lock is there.
     let nodes = nodes::read(reader).await;
-    let opted_out = match (&nodes, &session.management.given) {
-        (Ok((_, nodes)), Some(_)) => Some(machines::read(session, nodes).await),
-        _ => None,
-    };
     let scope = LeaseScope::Namespace(NAMESPACE);
     let all = match session.locks.any_leases(scope).await {
         Ok(all) => all,
@@ -124,7 +113,7 @@ async fn locks(
     };
     let untracked = leases::check(session, &all, in_force, fix).await;
     found.push((Check::Leases, untracked));
-    let (nodes, with_machine) = match nodes {
+    let nodes = match nodes {
         Ok(read) => read,
         Err(failure) => {
             let unread = unread(Source::Nodes, &failure);
@@ -138,25 +127,8 @@ async fn locks(
         .collect();
     let overdue = leases::overdue(session, &leases);
     found.extend(overdue.map(|overdue| (Check::Leases, overdue)));
-    // Before the Nodes, which have the records of what is left on Machines.
-    let on_machines = match opted_out {
-        None => Vec::new(),
-        Some(Ok(opted_out)) => {
-            machines::check(session, &with_machine, &opted_out, &leases, fix).await
-        }
-        Some(Err(error)) => vec![Finding::Unread {
-            what: Source::Machines,
-            is_forbidden: false,
-            error: error.to_string(),
-        }],
-    };
     let on_nodes = nodes::check(session, reader, nodes, &leases, in_force.node, fix).await;
     found.extend(on_nodes.into_iter().map(|found| (Check::HeldLabels, found)));
-    found.extend(
-        on_machines
-            .into_iter()
-            .map(|found| (Check::Machines, found)),
-    );
 }
 
 async fn user(session: &Session<'_>) -> Finding {

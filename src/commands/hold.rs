@@ -5,7 +5,7 @@ use maintenance_lease::{Hold, SetOptions, TakeOver};
 use other_tools::OptOuts;
 
 use crate::args::change::ChangingArgs;
-use crate::args::protect::{ManagementArgs, Protection, opt_outs};
+use crate::args::protect::{Protection, opt_outs};
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{End, Until, until};
 use crate::args::wait::WaitingArgs;
@@ -89,13 +89,9 @@ pub(crate) struct HoldArgs {
     ///
     /// An opt-out is a label or annotation that tells another tool to leave the node alone. unhold removes it.
     /// auto sets those of cluster-autoscaler and node-healthcheck, and those of karpenter and fluo if they
-    /// manage the node. Those of cluster-api and openshift are on Machines: see --management-context. That of medik8s is a
-    /// Lease, and only set if you name it. docs/other-tools.md explains what each of them stops.
+    /// manage the node. docs/other-tools.md explains what each of them stops.
     #[arg(long, value_name = "TOOL,...", default_value = "auto", value_parser = opt_outs)]
     pub(crate) opt_outs: OptOuts,
-
-    #[command(flatten)]
-    pub(crate) management: ManagementArgs,
 
     #[command(flatten)]
     pub(crate) take: TakeExpiredArgs,
@@ -121,7 +117,6 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
             .await?;
     let until = args.expect_until.or(args.until);
     command.end = until.map(End::OfHold);
-    command.session.management.given = args.management.context();
     let locks = &command.session.locks;
     let (targets, confirmed) = match args.take_over {
         true => {
@@ -137,7 +132,7 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     let nodes = names(&targets);
     // The server's time is known only after a read.
     let (targets, unfinished) = command
-        .confirm_unfinished(targets, args.take, false, &args.opt_outs)
+        .confirm_unfinished(targets, args.take, false)
         .await?;
     let mut options = args.take.hold(Hold::new(&args.message), unfinished);
     if let Some(ticket) = &args.ticket.ticket {
@@ -156,7 +151,6 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     let protection = Protection {
         cordon: args.cordon,
         opt_outs: args.opt_outs.clone(),
-        strict: args.take.strict,
     };
     report
         .all_protected(&nodes, results, Some(&protection))

@@ -10,7 +10,6 @@ use maintenance_lease::{
 use crate::args::change::ChangingArgs;
 use crate::args::lock_id::LockIdArgs;
 use crate::args::output::offers_no_lock_id;
-use crate::args::protect::ManagementArgs;
 use crate::args::write::reason;
 use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
@@ -44,9 +43,6 @@ pub(crate) struct ReleaseArgs {
     /// Select all nodes that you have locked
     #[arg(long)]
     pub(crate) mine: bool,
-
-    #[command(flatten)]
-    pub(crate) management: ManagementArgs,
 
     /// End somebody else's lock (not a hold), after a confirmation
     ///
@@ -83,8 +79,7 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
         options = options.reason(reason);
     }
 
-    let mut command = LockCommand::begin(start, &args.change, Verb::Release).await?;
-    command.session.management.given = args.management.context();
+    let command = LockCommand::begin(start, &args.change, Verb::Release).await?;
     let session = &command.session;
     let (targets, confirmed) = match args.force {
         true => {

@@ -5,7 +5,6 @@ use maintenance_lease::{Done, Maintenance, TakeOver};
 
 use crate::args::change::ChangingArgs;
 use crate::args::output::offers_no_lock_id;
-use crate::args::protect::ManagementArgs;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::run::fencing::may_end;
@@ -16,8 +15,7 @@ use crate::run::targets::Target;
 
 /// End holds
 ///
-/// The held label and the opt-outs are removed, too. If `hold --cordon` cordoned the node, it is uncordoned. Opt-outs on
-/// a Machine are removed in the context that `hold` used, unless --management-context names another one.
+/// The held label and the opt-outs are removed, too. If `hold --cordon` cordoned the node, it is uncordoned.
 ///
 /// It is not an error if a node is already free. If the hold is not yours, or was made by hand with
 /// kubectl, you are shown whose it is and are asked to confirm.
@@ -37,16 +35,12 @@ pub(crate) struct UnholdArgs {
     pub(crate) mine: bool,
 
     #[command(flatten)]
-    pub(crate) management: ManagementArgs,
-
-    #[command(flatten)]
     pub(crate) change: ChangingArgs,
 }
 
 pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
-    let mut command = LockCommand::begin(start, &args.change, Verb::Unhold).await?;
-    command.session.management.given = args.management.context();
+    let command = LockCommand::begin(start, &args.change, Verb::Unhold).await?;
     let (command, session) = (&command, &command.session);
     let (targets, confirmed) = command
         .targets_to_take_over(&selection, false, TakeOver::Unhold)

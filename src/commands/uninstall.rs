@@ -20,10 +20,8 @@ use crate::words::policies as words;
 /// the FlowSchema and the roles. The namespace and its Leases stay, and so does every lock. Users lose
 /// the rights that these roles gave them.
 ///
-/// Also removes the held label, its annotations and the opt-outs from Nodes, the opt-outs from Machines, and the
-/// medik8s Leases of locks. Nodes that a lock has cordoned stay cordoned, unless the lock has ended or expired.
-/// If a warning says that opt-outs stay on a Machine (exit code 1), run this command again when the management cluster
-/// answers.
+/// Also removes the held label, its annotations and the opt-outs from Nodes. Nodes that a lock has cordoned stay
+/// cordoned, unless the lock has ended or expired.
 ///
 /// Changes nothing if Argo CD, Flux, Helm or another tool manages one of the objects.
 #[derive(Args, Clone, Debug)]
@@ -110,12 +108,10 @@ impl NodesWithKeys {
         let mut is_done = true;
         for node in &self.names {
             match session.clear_keys(node).await {
-                Ok(cleared) => {
-                    if !cleared.removed.is_empty() {
-                        let removed = node_keys::removed(node, &cleared.removed);
-                        session.terminal.result(removed);
-                    }
-                    is_done &= cleared.left.is_empty();
+                Ok(removed) if removed.is_empty() => {}
+                Ok(removed) => {
+                    let removed = node_keys::removed(node, &removed);
+                    session.terminal.result(removed);
                 }
                 Err(error) => {
                     is_done = false;

@@ -53,7 +53,6 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
             .await?;
     let request = command.session.connection.request_timeout;
     args.check(request.unwrap_or(DEFAULT_REQUEST_TIMEOUT))?;
-    command.session.management.given = args.protect.management.context();
     let own = command.session.locks.clone();
     command.session.locks = own
         .as_holder(HoldingCommand::With.holder(own.identity()))
@@ -74,7 +73,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         command: &args.command,
     };
     let session = &command.session;
-    let protection = args.protect.protection(args.take.strict);
+    let protection = args.protect.protection();
     if command.is_dry_run() {
         let suffix = dry_run_suffix(args.write.dry_run);
         session.terminal.result(words.would() + suffix);

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use connect::ConnectError;
 use maintenance_lease::Error;
 use other_tools::WriteError;
 
-/// Why something was not written on a Node, on its Machine or as its medik8s Lease, or was not removed there.
+/// Why something was not written on a Node, or was not removed there.
 #[derive(Clone, Debug)]
 pub(crate) enum ProtectionError {
     /// It failed, or was not tried.
@@ -15,17 +14,6 @@ pub(crate) enum ProtectionError {
     TooSlow(Duration),
     /// Ctrl-C.
     Interrupted,
-}
-
-/// Why a management cluster can't be reached.
-#[derive(Clone, Debug)]
-pub(crate) enum ManagementError {
-    /// There is no connection.
-    Connect(ConnectError),
-    /// The credential plugin of a context that only a record names did not end.
-    SlowPlugin { context: String, limit: Duration },
-    /// The cluster did not answer for another node.
-    Unresponsive { context: String },
 }
 
 impl ProtectionError {

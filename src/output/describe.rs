@@ -17,7 +17,7 @@ use crate::words::node_keys;
 use crate::words::other_tools::sentence;
 use crate::words::state::{ShownState, flag_words};
 use crate::words::time::{remaining, rfc3339};
-use crate::words::{machine, waiting};
+use crate::words::waiting;
 
 /// A part of the page: a headline, and keys with their values. A value may have several lines.
 struct Section {
@@ -146,9 +146,7 @@ fn node(view: &View<'_>, now: Now) -> Section {
     );
     section.add_some("Set by locks", view.keys.and_then(node_keys::set));
     let findings = view.findings.unwrap_or_default().iter();
-    let findings = findings.map(|it| sentence(it, now));
-    let after_end = machine::after_end(view.keys, view.lease, now);
-    let findings: Vec<String> = findings.chain(after_end).collect();
+    let findings: Vec<String> = findings.map(|it| sentence(it, now)).collect();
     section.add_some(
         "Other tools",
         (!findings.is_empty()).then(|| findings.join("\n")),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{NodeLease, TakeOver, Target};
-use other_tools::{OptOuts, may_have_keys};
+use other_tools::may_have_keys;
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::{is_of_fencing, protects_fencing};
 
@@ -134,11 +134,10 @@ impl LockCommand<'_> {
         targets: Vec<Target>,
         take: TakeExpiredArgs,
         partial: bool,
-        opt_outs: &OptOuts,
     ) -> Result<(Vec<Target>, Vec<NodeLease>), Failure> {
         let targets = self.read(targets, true).await?;
         if take.strict {
-            self.refuse_other_tools(&targets, opt_outs).await?;
+            self.refuse_other_tools(&targets).await?;
         }
         let now = self.session.locks.server_time().now();
         let seen = targets.iter().filter_map(|target| target.seen.as_ref());

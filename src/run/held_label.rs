@@ -10,44 +10,40 @@ use maintenance_lease::{
     ApiError, Change, Done, DryRun, Error, HeldLease, Maintenance, NodeLease, PROTECTION,
 };
 use other_tools::{
-    Conflict, KeysCleared, KeysRemoved, LeftBehind, MachineRecord, NodeUpdate, ProtectionResult,
-    ProtectionStep, ProtectionWriter, WriteError, may_have_keys,
+    Conflict, KeysRemoved, NodeKeys, NodeUpdate, ProtectionWriter, WriteError, may_have_keys,
 };
 use tokio::time::timeout;
 
-use super::management_cluster::ManagementContexts;
 use super::session::Session;
 use crate::args::protect::Protection;
 use crate::error::{Failure, Kind, ProtectionError};
-use crate::words::other_tools::sentence;
-use crate::words::{machine, medik8s, missing_right, node_keys, protection};
+use crate::words::{missing_right, node_keys};
 
 /// What was wanted on the Node of a lock, and is there.
 pub(crate) struct Protected {
     pub(crate) node: String,
     pub(crate) is_labeled: bool,
-    /// Why the command fails: without the cordon, or in strict mode without the opt-outs on the Machine.
-    pub(crate) failed: Option<Kind>,
+    /// The cordon that was wanted is missing, so the command fails.
+    pub(crate) is_uncordoned: bool,
 }
 
 impl Protected {
-    fn of(lease: &NodeLease, wanted: &Protection, result: ProtectionResult) -> Self {
-        let is_uncordoned = wanted.cordon && !result.is_labeled;
-        let is_unsafe = wanted.strict && !result.is_opted_out;
-        let uncordoned = is_uncordoned.then_some(Kind::Other);
+    fn of(lease: &NodeLease, wanted: &Protection, is_labeled: bool) -> Self {
         Self {
             node: lease.node().to_owned(),
-            is_labeled: result.is_labeled,
-            failed: uncordoned.max(is_unsafe.then_some(Kind::Unsafe)),
+            is_labeled,
+            is_uncordoned: wanted.cordon && !is_labeled,
         }
     }
 }
 
 /// # Errors
-/// If what was wanted on a Node is missing there, and the command fails for that. It is reported already.
+/// If a cordon that was wanted is missing. It is reported already.
 pub(crate) fn must_be_protected(protected: &[Protected]) -> Result<(), Failure> {
-    let failed = protected.iter().filter_map(|it| it.failed).max();
-    failed.map_or(Ok(()), |kind| Err(Failure::Reported(kind)))
+    match protected.iter().any(|it| it.is_uncordoned) {
+        true => Err(Failure::Reported(Kind::Other)),
+        false => Ok(()),
+    }
 }
 
 /// The Lease of a lock that was acquired or renewed.
@@ -56,10 +52,10 @@ fn begun(change: &Change) -> Option<&NodeLease> {
     change.lease.as_ref().filter(|_| begins)
 }
 
-impl<'a> Session<'a> {
-    /// What writes on Nodes and their Machines. It reports nothing by itself.
-    pub(crate) fn protection(&self) -> ProtectionWriter<'_, ManagementContexts<'a>> {
-        ProtectionWriter::new(&self.locks, &self.management)
+impl Session<'_> {
+    /// What writes on Nodes. It reports nothing by itself.
+    fn protection(&self) -> ProtectionWriter<'_> {
+        ProtectionWriter::new(&self.locks)
     }
 
     /// Writes on the Nodes of the locks in `changes` what is `wanted`, and returns what is there. A lock that was renewed
@@ -128,19 +124,12 @@ impl<'a> Session<'a> {
                 Err(error) => {
                     self.report_not_labeled(lease, cordon, true, &error);
                     is_missing_right |= error.is_missing_right();
-                    refused.push(Protected {
-                        node: lease.node().to_owned(),
-                        is_labeled: false,
-                        failed: cordon.then_some(Kind::Other),
-                    });
+                    refused.push(Protected::of(lease, wanted, false));
                 }
             }
         }
         if cordon && is_missing_right {
             self.terminal.hint(missing_right::to_write_on_nodes());
-        }
-        if wanted.opt_outs.name_other_objects() {
-            self.terminal.remark(node_keys::OTHERS_UNCHECKED);
         }
         refused
     }
@@ -161,47 +150,24 @@ impl<'a> Session<'a> {
         pending().await
     }
 
-    /// Labels the Node of the lock in `lease`, and sets on it and on its Machine what is `wanted`. Reports what could not be
-    /// written: the lock counts without it. Returns what is there.
+    /// Labels the Node of the lock in `lease`, and sets on it what is `wanted`. Reports what could not be written: the lock
+    /// counts without it. Returns what is there.
     pub(crate) async fn set_held_label(&self, lease: &NodeLease, wanted: &Protection) -> Protected {
-        let report = |step| self.report_step(lease, wanted.cordon, step);
+        let (node, cordon) = (lease.node(), wanted.cordon);
         let writer = self.protection();
-        let protecting = writer.protect(lease, wanted.cordon, &wanted.opt_outs, &report);
-        Protected::of(lease, wanted, protecting.await)
-    }
-
-    fn report_step(&self, lease: &NodeLease, cordon: bool, step: ProtectionStep) {
-        let (node, is_hold) = (lease.node(), lease.is_hold());
-        let warn = |warning: String| self.terminal.warn(format!("node/{node}: {warning}"));
-        let remark = |text: String| self.terminal.remark(text);
-        match step {
-            ProtectionStep::Earlier(left) => self.report_left_behind(node, left),
-            ProtectionStep::Labeled {
-                keys,
-                stays_cordoned,
-                conflicts,
-            } => {
-                self.report_conflicts(node, &conflicts);
+        let protected = writer.protect(lease, cordon, &wanted.opt_outs).await;
+        let is_labeled = protected.is_ok();
+        match protected {
+            Ok(protected) => {
+                self.report_conflicts(node, &protected.conflicts);
                 if cordon || lease.purpose() == Some(PROTECTION) {
-                    remark(node_keys::protected(node, is_hold, &keys, stays_cordoned));
+                    let words = node_keys::protected(node, lease.is_hold(), &protected);
+                    self.terminal.remark(words);
                 }
             }
-            ProtectionStep::NotLabeled(error) => {
-                self.report_not_labeled(lease, cordon, false, &error.into());
-            }
-            ProtectionStep::MachineFinding(finding) => {
-                let now = self.locks.server_time().now();
-                warn(sentence(&finding, now));
-            }
-            ProtectionStep::MachineOptedOut { of, context } => {
-                remark(machine::protected(node, &of, &context, is_hold));
-            }
-            ProtectionStep::Medik8sLeaseHeld => remark(medik8s::held(node, is_hold)),
-            ProtectionStep::NotTried { tool, error } => {
-                warn(machine::unprotected(tool, &protection::cause(&error)));
-            }
-            ProtectionStep::NotSet { tool, error } => warn(machine::not_set(tool, &error)),
+            Err(error) => self.report_not_labeled(lease, cordon, false, &error.into()),
         }
+        Protected::of(lease, wanted, is_labeled)
     }
 
     fn report_not_labeled(
@@ -227,19 +193,14 @@ impl<'a> Session<'a> {
     ) -> Protected {
         let error = ProtectionError::TooSlow(limit);
         self.report_not_labeled(lease, wanted.cordon, false, &error);
-        let nothing = ProtectionResult {
-            is_labeled: false,
-            is_opted_out: false,
-        };
-        Protected::of(lease, wanted, nothing)
+        Protected::of(lease, wanted, false)
     }
 
     /// Moves the end that the label of the lock in `change` shows, if the lock was renewed. If it has no label, what an
     /// earlier lock left behind is removed. Reports that: the node may be schedulable again.
     pub(crate) async fn update_node(&self, change: &Change) {
         let node = &change.node;
-        let report = |left| self.report_left_behind(node, left);
-        match self.protection().update_node(change, &report).await {
+        match self.protection().update_node(change).await {
             NodeUpdate::Done => {}
             NodeUpdate::EndNotMoved(error) => self.report_end_not_moved(node, error),
             NodeUpdate::EarlierRemoved(keys) => {
@@ -261,23 +222,6 @@ impl<'a> Session<'a> {
         let program = self.program;
         self.terminal
             .hint(node_keys::to_remove_left(node, is_free, error, program));
-    }
-
-    fn report_left_behind(&self, node: &str, left: LeftBehind) {
-        let program = self.program;
-        let (warning, hint) = match left {
-            LeftBehind::UnreadableRecord => machine::unreadable(node, program),
-            LeftBehind::OnMachineOfAnother(error) => {
-                self.terminal.warn(machine::not_removed(node, &error));
-                return;
-            }
-            LeftBehind::OnMachine { record, error } => {
-                machine::left(node, &record, &error, program)
-            }
-            LeftBehind::Medik8sLease(error) => medik8s::left(node, &error, program),
-        };
-        self.terminal.warn(warning);
-        self.terminal.hint(hint);
     }
 
     /// As [`remove_held_label`](Self::remove_held_label), and reports why if that fails, as
@@ -380,39 +324,14 @@ impl<'a> Session<'a> {
         node: &str,
         ending: Option<&NodeLease>,
     ) -> Result<KeysRemoved, Error> {
-        let report = |left| self.report_left_behind(node, left);
-        self.protection().unprotect(node, ending, &report).await
+        self.protection().unprotect(node, ending).await
     }
 
     /// Removes everything that locks wrote on the Node, whatever lock it belongs to, but not the cordon of a lock that stands.
     ///
     /// # Errors
     /// If the Node can't be read or written.
-    pub(crate) async fn clear_keys(&self, node: &str) -> Result<KeysCleared, Error> {
-        let report = |left| self.report_left_behind(node, left);
-        self.protection().clear(node, &report).await
-    }
-
-    /// Removes what the lock `ended` set on the Machine in `record`, and returns whether nothing is left there. Otherwise, it
-    /// says what is left.
-    pub(crate) async fn remove_machine_opt_outs(
-        &self,
-        node: &str,
-        record: &MachineRecord,
-        ended: &str,
-    ) -> bool {
-        let report = |left| self.report_left_behind(node, left);
-        let writer = self.protection();
-        writer
-            .remove_machine_opt_outs(node, record, ended, &report)
-            .await
-    }
-
-    /// Deletes the medik8s Lease of `node` if a lock that has ended holds it. Returns whether no such lock holds it any more.
-    /// Otherwise, it says why.
-    pub(crate) async fn release_medik8s_lease(&self, node: &str) -> bool {
-        let report = |left| self.report_left_behind(node, left);
-        let writer = self.protection();
-        writer.release_medik8s_lease(node, "", &report).await
+    pub(crate) async fn clear_keys(&self, node: &str) -> Result<NodeKeys, Error> {
+        self.protection().clear(node).await
     }
 }

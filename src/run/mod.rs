@@ -14,7 +14,6 @@ pub(crate) mod held_label;
 pub(crate) mod interruption;
 pub(crate) mod lock_command;
 pub(crate) mod lock_set;
-pub(crate) mod management_cluster;
 mod node_progress;
 pub(crate) mod nodes;
 pub(crate) mod parallel;

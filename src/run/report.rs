@@ -296,8 +296,7 @@ impl<'a> LockReport<'a> {
         }
         let protecting = session.protect(&wanted.changes, wanted.protection, parallel);
         let protected = protecting.await;
-        let failed = protected.iter();
-        let failed = failed.filter(|it| it.failed == Some(Kind::Other));
+        let failed = protected.iter().filter(|it| it.is_uncordoned);
         let failed: Vec<&str> = failed.map(|it| &*it.node).collect();
         if !failed.is_empty() {
             let is_hold = self.command.verb == Verb::Hold;
@@ -310,8 +309,8 @@ impl<'a> LockReport<'a> {
     /// Adds to the data which Nodes are labeled, and notes failures.
     fn note_protected(&mut self, protected: &[Protected]) {
         for protected in protected {
-            if let Some(kind) = protected.failed {
-                self.problems.note(kind);
+            if protected.is_uncordoned {
+                self.problems.note(Kind::Other);
             }
             let mut items = self.items.iter_mut();
             if let Some(item) = items.find(|item| item.node == protected.node) {

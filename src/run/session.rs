@@ -3,24 +3,24 @@
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use connect::{ApiUser, Connection, Environment, connect};
+use connect::{ApiUser, Connection, Environment, Notice, Notices, connect};
 use futures::poll;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{Change, Error, Maintenance, NodeLease, NodeLookup};
-use other_tools::{Activity, Finding, MachineRef};
+use other_tools::{Activity, Finding};
 use platform::termination;
 use tokio::time::timeout;
 
 use super::interruption::or_interrupted;
-use super::management_cluster::{ManagementContexts, notices};
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::default_holder::HolderArgs;
 use crate::args::write::WriteArgs;
 use crate::error::{Failure, InputError, Verb};
+use crate::text::escape;
 use crate::ui::Terminal;
 use crate::words::change;
 use crate::words::hint_command::Program;
@@ -50,21 +50,23 @@ pub(crate) struct Session<'a> {
     pub(crate) program: &'a Program,
     clocks_reported: AtomicBool,
     slow_reported: AtomicBool,
-    /// The clusters of Machines.
-    pub(crate) management: ManagementContexts<'a>,
-    /// The Nodes that were read whole.
-    seen: Mutex<HashMap<String, SeenNode>>,
+    /// What other tools do to the Nodes that were read whole.
+    findings: Mutex<HashMap<String, Vec<Finding>>>,
     /// The expired locks that a question showed, each with the state of its node.
     shown: Mutex<Vec<NodeLease>>,
 }
 
-/// What a whole Node shows about other tools.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SeenNode {
-    /// What they do to it.
-    pub(crate) findings: Vec<Finding>,
-    /// The Machine that it belongs to.
-    pub(crate) machine: Option<MachineRef>,
+/// Prints what is to be said while requests are under way; the API server's warnings only if `warns`.
+fn notices(warns: bool) -> Notices {
+    Arc::new(move |notice| {
+        let terminal = Terminal::default();
+        match notice {
+            Notice::ApiWarning(_) if !warns => {}
+            Notice::ApiWarning(text) => terminal.warn(escape(&text)),
+            Notice::Trace(text) => terminal.raw_stderr(text),
+            Notice::SlowPlugin(command) => terminal.remark(words::slow_plugin(&command)),
+        }
+    })
 }
 
 impl<'a> Start<'a> {
@@ -149,8 +151,7 @@ impl<'a> Start<'a> {
             program: self.program,
             clocks_reported: AtomicBool::new(false),
             slow_reported: AtomicBool::new(false),
-            management: ManagementContexts::new(self.connection.flags(), self.environment),
-            seen: Mutex::default(),
+            findings: Mutex::default(),
             shown: Mutex::default(),
         })
     }
@@ -201,15 +202,15 @@ impl Session<'_> {
         }
     }
 
-    /// Remembers a Node that was read whole.
-    pub(crate) fn remember(&self, node: &str, seen: SeenNode) {
-        let mut known = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(node.to_owned(), seen);
+    /// Remembers what other tools do to a Node that was read whole.
+    pub(crate) fn remember(&self, node: &str, findings: Vec<Finding>) {
+        let mut known = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(node.to_owned(), findings);
     }
 
-    /// What `node` shows about other tools; `None`: the Node was not read whole.
-    pub(crate) fn seen(&self, node: &str) -> Option<SeenNode> {
-        let known = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+    /// What other tools do to `node`; `None`: the Node was not read whole.
+    pub(crate) fn findings(&self, node: &str) -> Option<Vec<Finding>> {
+        let known = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(node).cloned()
     }
 
@@ -236,7 +237,7 @@ impl Session<'_> {
             self.terminal.warn(fenced);
         }
         let is_shown = self.is_shown(change);
-        let findings = self.seen(&change.node).unwrap_or_default().findings;
+        let findings = self.findings(&change.node).unwrap_or_default();
         let is_cordon = |finding: &Finding| finding.activity == Activity::Cordoned;
         let expired = change::expired(change, now, findings.iter().any(is_cordon));
         if let Some(expired) = expired.filter(|_| !is_shown) {

@@ -7,7 +7,6 @@ use futures::{StreamExt as _, TryStreamExt as _};
 pub(crate) use maintenance_lease::Target;
 use maintenance_lease::protocol::State;
 use maintenance_lease::{Error, NodeAndLease, NodeLease, NodeLookup, NodeRow, RowDetail};
-use other_tools::{Activity, Finding, MachineRef, OptOuts};
 use pod_safety::fencing::is_of_fencing;
 
 use super::interruption::{in_time, or_interrupted};
@@ -15,10 +14,9 @@ use super::lock_command::LockCommand;
 use super::nodes::node_details::{medik8s_finding, with_findings};
 use crate::args::nodes::Selection;
 use crate::error::{Failure, NothingFound, Verb};
-use crate::run::session::{SeenNode, Session};
+use crate::run::session::Session;
 use crate::words::failure::nothing_found;
 use crate::words::next_steps::{nothing_to_release, own_holds_stay};
-use crate::words::protection::cause;
 
 /// Of more named nodes, only rows are read: a whole Node has as many bytes as a hundred rows, and is a request of
 /// its own.
@@ -144,16 +142,11 @@ impl LockCommand<'_> {
         self.report_failure(&nodes, or_interrupted(reading).await)
     }
 
-    /// Refuses nodes that other tools work on, and nodes whose Machines can't get their part of `opt_outs`. Reads the
-    /// Nodes that were not read whole yet, their medik8s Leases and their Machines.
+    /// Refuses nodes that other tools work on. Reads the Nodes that were not read whole yet, and their medik8s Leases.
     ///
     /// # Errors
     /// If there are such nodes, or if a Node can't be read. Nodes that do not exist are left to the verb.
-    pub(super) async fn refuse_other_tools(
-        &self,
-        targets: &[Target],
-        opt_outs: &OptOuts,
-    ) -> Result<(), Failure> {
+    pub(super) async fn refuse_other_tools(&self, targets: &[Target]) -> Result<(), Failure> {
         let session = &self.session;
         let reading = futures::stream::iter(targets).map(|target| async move {
             let node = &target.node;
@@ -161,21 +154,15 @@ impl LockCommand<'_> {
                 .seen
                 .as_ref()
                 .map_or(NodeLookup::Unread, |seen| seen.row.clone());
-            if session.seen(node).is_none() {
+            if session.findings(node).is_none() {
                 row = read_node(session, node, self.verb).await?;
             }
             if row == NodeLookup::Forbidden {
                 return Ok::<_, Failure>(Some((node.clone(), None)));
             }
-            let SeenNode {
-                mut findings,
-                machine,
-            } = session.seen(node).unwrap_or_default();
+            let mut findings = session.findings(node).unwrap_or_default();
             if self.verb != Verb::Hold {
                 findings.extend(medik8s_finding(session, node).await);
-            }
-            if let Some(machine) = machine.filter(|machine| opt_outs.include(machine)) {
-                findings.extend(machine_findings(session, node, &machine).await);
             }
             Ok((!findings.is_empty()).then(|| (node.clone(), Some(findings))))
         });
@@ -190,19 +177,6 @@ impl LockCommand<'_> {
         }
         let now = session.locks.server_time().now();
         self.report_failure(&nodes, Err(Failure::OtherTools { nodes: found, now }))
-    }
-}
-
-/// What stands against a lock that sets opt-outs on the Machine of `node`.
-async fn machine_findings(session: &Session<'_>, node: &str, machine: &MachineRef) -> Vec<Finding> {
-    match session.protection().see_machine(node, machine).await {
-        Ok(seen) => seen.findings(),
-        Err(error) => vec![Finding {
-            activity: Activity::MachineUnprotected,
-            key: machine.api.tool.to_owned(),
-            since: None,
-            detail: Some(cause(&error)),
-        }],
     }
 }
 
@@ -307,10 +281,10 @@ async fn read_node(session: &Session<'_>, node: &str, verb: Verb) -> Result<Node
         }
     };
     let (read, medik8s) = futures::join!(with_findings(session, node), medik8s);
-    let (row, mut seen) = read?;
-    seen.findings.extend(medik8s);
+    let (row, mut findings) = read?;
+    findings.extend(medik8s);
     if row.row().is_some() {
-        session.remember(node, seen);
+        session.remember(node, findings);
     }
     Ok(row)
 }

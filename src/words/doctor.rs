@@ -218,33 +218,7 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
                 format!("if the work is done: `{}`", program.run("unhold NODE")),
             )
         }
-        Finding::StaleMedik8sLeases(nodes) => problem(
-            format!(
-                "a lock that has ended or expired holds the medik8s Lease of: {}",
-                first(nodes, LISTED)
-            ),
-            format!("to delete it: `{}`", program.run("doctor --fix")),
-        ),
-        Finding::Medik8sLeasesDeleted(nodes) => ok(format!(
-            "deleted the medik8s Lease of: {}",
-            first(nodes, LISTED)
-        )),
         Finding::Labels(labeled) => ok(format!("{} with the held label", count(*labeled, "node"))),
-        Finding::Machines(count) => ok(format!("{count} with opt-outs of a lock")),
-        Finding::StaleMachines(machines) => problem(
-            format!(
-                "opt-outs of a lock that has ended or expired block the deletion of: {}",
-                first(machines, LISTED)
-            ),
-            format!(
-                "to remove them: `{}`",
-                program.run("doctor --fix --management-context=NAME")
-            ),
-        ),
-        Finding::MachinesRepaired(machines) => ok(format!(
-            "removed the opt-outs of: {}",
-            first(machines, LISTED)
-        )),
         Finding::Unread {
             what,
             is_forbidden: true,
@@ -270,7 +244,6 @@ fn source(what: Source) -> &'static str {
         Source::Leases => "the Leases",
         Source::RepairedLeases => "the repaired Leases",
         Source::Nodes => "nodes",
-        Source::Machines => "the Machines of the nodes",
         Source::KuredLock => "the DaemonSet of kured, which has its lock",
         Source::Medik8sLeases => "the Leases of medik8s",
         Source::Metrics => "the metrics of the API server, so broken rules were not counted",

@@ -1,21 +1,20 @@
 //! The outcome of writing the label, the cordon and the opt-outs of a lock, in words.
 
 use maintenance_lease::NodeLease;
-use other_tools::{Conflict, NodeKeys, tools};
+use other_tools::{Conflict, NodeKeys, Protected, tools};
 
 use super::hint_command::Program;
 use super::missing_right::ROLES;
-use super::{machine, medik8s};
 use crate::error::{Failure, ProtectionError};
 use crate::text::{escape, shown};
 
-/// What a lock set on its Node besides the annotations. The Node `stays_cordoned` if somebody else has cordoned it.
-pub(crate) fn protected(
-    node: &str,
-    is_hold: bool,
-    keys: &NodeKeys,
-    stays_cordoned: bool,
-) -> String {
+/// What a lock set on its Node besides the annotations.
+pub(crate) fn protected(node: &str, is_hold: bool, protected: &Protected) -> String {
+    let Protected {
+        keys,
+        stays_cordoned,
+        ..
+    } = protected;
     let opted_out = keys.opted_out_of().collect::<Vec<_>>().join(", ");
     let done = match (keys.cordon && !stays_cordoned, &*opted_out) {
         (false, "") => "labeled".to_owned(),
@@ -157,10 +156,6 @@ pub(crate) fn to_remove_label(node: &str, program: &Program) -> String {
 pub(crate) const CORDON_UNCHECKED: &str =
     "the lock would also cordon the node; to check that, use --dry-run=server";
 
-/// Said in a dry run on the server with opt-outs for tools that read them there.
-pub(crate) const OTHERS_UNCHECKED: &str =
-    "this dry run does not check the opt-outs on Machines and the medik8s Lease";
-
 /// What to do with locks whose nodes could not be cordoned.
 pub(crate) fn release_uncordoned(is_hold: bool, nodes: &[&str], program: &Program) -> String {
     let (verb, what) = match is_hold {
@@ -201,14 +196,7 @@ fn parts(keys: &NodeKeys) -> Vec<String> {
     let pairs = keys.labels.iter().chain(&keys.annotations);
     let pairs = pairs.map(|(key, value)| format!("{}={}", escape(key), escape(value)));
     let cordon = keys.cordon.then(|| "cordon".to_owned());
-    let machine = keys
-        .other_objects
-        .machine
-        .as_deref()
-        .map(machine::of_record);
-    let lease = keys.other_objects.medik8s_lease;
-    let lease = lease.then(|| medik8s::LEASE.to_owned());
-    pairs.chain(cordon).chain(machine).chain(lease).collect()
+    pairs.chain(cordon).collect()
 }
 
 /// The names for `--opt-outs`.

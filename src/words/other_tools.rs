@@ -4,7 +4,6 @@ use maintenance_lease::protocol::Now;
 use other_tools::{Activity, Finding};
 use pod_safety::words::age;
 
-use super::machine;
 use crate::text::escape;
 
 /// One finding, such as `kured is rebooting it (4m)`.
@@ -17,13 +16,6 @@ pub(crate) fn sentence(finding: &Finding, now: Now) -> String {
         Activity::AutoscalerMayDelete => "cluster-autoscaler may delete this node soon",
         Activity::KarpenterDisrupts => "Karpenter is draining it and will delete it",
         Activity::ClusterApiWillReplace => "Cluster API will replace its Machine",
-        Activity::MachineDeleted => "its Machine is being deleted",
-        Activity::MachineReplaced => {
-            "Cluster API will replace its Machine, because a MachineHealthCheck marked it; a lock does not prevent this"
-        }
-        Activity::MachineUnprotected => {
-            return machine::unprotected(&finding.key, detail.unwrap_or_default());
-        }
         Activity::KuredReboots => "kured is rebooting it",
         Activity::FlatcarWillReboot => "the Flatcar update operator will reboot it",
         Activity::FlatcarMayReboot => "the Flatcar update operator has allowed its reboot",

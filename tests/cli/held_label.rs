@@ -349,20 +349,16 @@ fn a_dry_run_on_the_server_checks_the_cordon() {
             assert_eq!(holder_of(cluster, &node), None);
         }
 
-        // Values that others have set stay, and Machines are not checked.
+        // Values that others have set stay.
         let other = json!({"metadata": {"annotations": {
             "cluster-autoscaler.kubernetes.io/scale-down-disabled": "false",
         }}});
         cluster.patch(&format!("/api/v1/nodes/{node}"), &other);
-        let opt_outs = "--opt-outs=cluster-autoscaler,medik8s";
+        let opt_outs = "--opt-outs=cluster-autoscaler";
         let hold = ["hold", &node, "-m", "why", opt_outs, "--dry-run=server"];
         let run = cluster.maint(hold).succeeds();
-        for said in [
-            "scale-down-disabled was not changed: it is already false",
-            "this dry run does not check the opt-outs on Machines and the medik8s Lease",
-        ] {
-            assert!(run.stderr.contains(said), "{run}");
-        }
+        let said = "scale-down-disabled was not changed: it is already false";
+        assert!(run.stderr.contains(said), "{run}");
 
         // --reentry on a hold does not cordon the node, and the dry run says so.
         cluster.maint(["hold", &node, "-m", "why"]).succeeds();

@@ -30,8 +30,6 @@ mod json;
 mod leases;
 mod long_leases;
 mod lost_answers;
-mod machines;
-mod medik8s_lease;
 mod namespace;
 mod node_states;
 mod other_tools;

@@ -4,8 +4,11 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Cluster, LEASES, MEDIK8S, ago, holder_of, in_memory, on_both, on_one, on_real, requests,
+    Cluster, LEASES, ago, holder_of, in_memory, on_both, on_one, on_real, requests,
 };
+
+/// The path of medik8s' Leases.
+const MEDIK8S: &str = "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases";
 
 /// Creates a node that cluster-autoscaler is deleting and kured is rebooting.
 fn disrupted(cluster: &Cluster, short: &str) -> String {
@@ -181,7 +184,10 @@ fn a_cordon_names_who_set_it() {
 fn a_valid_lease_of_medik8s_is_shown_and_refuses_strict() {
     on_both("tools-medik8s", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.install_medik8s();
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "medik8s-leases"},
+        });
+        cluster.create("/api/v1/namespaces", &namespace);
         let lease = |renewed: i64| -> Value {
             json!({
                 "apiVersion": "coordination.k8s.io/v1",
@@ -388,19 +394,6 @@ fn a_hold_ends_after_its_node_was_deleted_and_creates_none() {
         let run = cluster.maint(["unhold", &node]).succeeds();
         assert_eq!(holder_of(cluster, &node), None, "{run}");
         assert!(cluster.try_send("GET", &path, None).is_err());
-    });
-}
-
-#[test]
-fn a_node_of_cluster_api_is_not_protected_from_it() {
-    on_one("opt-outs-capi", |cluster| {
-        let node = cluster.node("worker-1");
-        let machine = json!({"metadata": {"annotations": {"cluster.x-k8s.io/machine": "m-1"}}});
-        cluster.patch(&format!("/api/v1/nodes/{node}"), &machine);
-        let run = cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
-        let warned = "worker-1: NOT protected from Cluster API";
-        assert!(run.stderr.contains(warned), "{run}");
-        cluster.maint(["unhold", &node]).succeeds();
     });
 }
 

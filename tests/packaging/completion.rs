@@ -65,7 +65,6 @@ fn kubectl_completes_the_names_in_the_kubeconfig() {
         2,
         "one context and the directive: {contexts:?}"
     );
-    assert_eq!(offered(&["--management-context", ""]), contexts);
     assert_eq!(offered(&["--context", "no-such"]), [":4"]);
     assert_eq!(offered(&["--user", "adm"]), ["admin", ":4"]);
     assert_eq!(offered(&["--cluster", ""]).len(), 2);

@@ -581,39 +581,3 @@ fn a_lock_ends_if_the_write_to_its_node_is_refused() {
         assert!(!is_cordoned(&alice, &path));
     }
 }
-
-#[test]
-fn a_refused_end_of_a_hold_leaves_what_it_has_set_elsewhere() {
-    let Some(plane) = denying() else { return };
-    let _logs = plane.keep_logs_on_panic("label-elsewhere");
-    let [alice, bob] = ["elsewhere-alice", "elsewhere-bob"].map(|name| {
-        let leases = Rule::new(
-            "coordination.k8s.io",
-            &["leases"],
-            &["get", "create", "patch", "delete"],
-        );
-        plane.grant(name, &[leases]).expect("rights");
-        holder(plane, name)
-    });
-    let name = "label-elsewhere";
-    let path = node(plane, name);
-    let namespace = json!({
-        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "medik8s-leases"},
-    });
-    let created = admin(plane).post("/api/v1/namespaces", &namespace);
-    assert!(created.is_ok() || created.is_err_and(|error| error.code == 409));
-    alice.succeeds(&["hold", name, "-m", "disk", "--opt-outs=medik8s"]);
-    let lease =
-        format!("/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases/node-{name}");
-    assert_eq!(alice.get(&lease)["spec"]["holderIdentity"], "kubectl-maint");
-    let run = bob.maint(&["unhold", name, "--yes"]);
-    assert_eq!(run.code, 1, "{run:?}");
-    assert_eq!(
-        alice.get(&lease)["spec"]["holderIdentity"],
-        "kubectl-maint",
-        "{run:?}"
-    );
-    let annotations = &alice.get(&path)["metadata"]["annotations"];
-    assert_eq!(annotations["kubectl-maint.dev/held-medik8s-lease"], "true");
-    alice.succeeds(&["unhold", name]);
-}

@@ -102,7 +102,7 @@ pub use options::{
     LONGEST_TICKET, Release, Renew, check_duration, check_reason, check_ticket,
 };
 pub use outcome::{Change, Done, Error, Refused, Right, SideEffect};
-pub use purpose::{LeasePurpose, MEDIK8S_HOLDER, MEDIK8S_LEASES};
+pub use purpose::{LeasePurpose, MEDIK8S_LEASES};
 pub use repository::{NAMESPACE, Repository, Subject};
 pub use set::{HeldSet, SetError, SetOptions, SetOutcome, SetProgress, Target};
 pub use text::{is_object_name, shortened};

@@ -8,9 +8,6 @@ use crate::repository::NAMESPACE;
 /// The namespace in which medik8s' operators lock what they repair.
 pub const MEDIK8S_LEASES: &str = "medik8s-leases";
 
-/// The holder of a Lease there that a lock holds, to keep medik8s' operators off its node.
-pub const MEDIK8S_HOLDER: &str = "kubectl-maint";
-
 /// kube-apiserver's label for the Leases that API servers find each other by
 /// (`k8s.io/apiserver/pkg/storage/…/identity`, `controlplane.IdentityLeaseComponentLabelKey`).
 const IDENTITY: &str = "apiserver.kubernetes.io/identity";

@@ -31,7 +31,6 @@ use crate::node_keys::{
     is_own_entry, own_entry,
 };
 use crate::opt_outs::{is_listed, is_set_by_lock, owns_cordon};
-use crate::other_objects::OtherObjects;
 use crate::writes::{APPLY, FORCED_APPLY, Kind, MERGE, Tries, patch, read, try_patch};
 
 /// How many writes the end of a lock takes at most: two for an earlier lock and two for its own, and again if the Node was
@@ -84,15 +83,6 @@ pub enum KeysRemoved {
     StillHeld,
 }
 
-/// The result of [`clear_keys`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeysCleared {
-    /// These were removed. Those that somebody else set to the same value stayed.
-    pub removed: NodeKeys,
-    /// This could not be removed from other objects.
-    pub left: OtherObjects,
-}
-
 /// The result of [`remove_all`].
 struct Removed {
     keys: KeysRemoved,
@@ -131,47 +121,6 @@ impl Removed {
     }
 }
 
-/// How to remove what locks set on other objects.
-struct Removal<R> {
-    remove: R,
-    /// What was removed last, of which lock, and what is left of it.
-    last: Option<(OtherObjects, String, OtherObjects)>,
-}
-
-impl<R: AsyncFn(&OtherObjects, &str) -> OtherObjects> Removal<R> {
-    fn new(remove: R) -> Self {
-        Self { remove, last: None }
-    }
-
-    /// Removes what is on `other_objects`, before the end of the lock `ended`, and returns what is left. A second attempt is
-    /// made only for other records or another lock: somebody may have acquired the node meanwhile.
-    async fn left(&mut self, other_objects: &OtherObjects, ended: &str) -> OtherObjects {
-        if other_objects.is_empty() {
-            return OtherObjects::default();
-        }
-        if let Some((of, lock, left)) = &self.last
-            && (of, &**lock) == (other_objects, ended)
-        {
-            return left.clone();
-        }
-        let left = (self.remove)(other_objects, ended).await;
-        self.last = Some((other_objects.clone(), ended.to_owned(), left.clone()));
-        left
-    }
-
-    /// Looks for the medik8s Lease once more after its record was `removed` from the Node. A command that took the Lease in
-    /// between has either seen that the record is gone, or its Lease is seen now.
-    async fn check_lease(&self, removed: &OtherObjects, ended: &str) {
-        if removed.medik8s_lease {
-            let lease = OtherObjects {
-                machine: None,
-                medik8s_lease: true,
-            };
-            (self.remove)(&lease, ended).await;
-        }
-    }
-}
-
 /// The next step with a Node that was read.
 #[derive(Debug, PartialEq)]
 enum Step {
@@ -193,10 +142,10 @@ enum Step {
 pub async fn set_keys<E: From<ApiError>>(
     requests: &Requests,
     of: KeysOfLock<'_>,
-    mut keys: impl AsyncFnMut(&Node) -> NodeKeys,
+    keys: impl Fn(&Node) -> NodeKeys,
     is_held: impl AsyncFn() -> Result<bool, E>,
 ) -> Result<KeysSet, E> {
-    let to_set = async |node: &Node| to_set(node, of, &keys(node).await);
+    let to_set = |node: &Node| to_set(node, of, &keys(node));
     write(requests, of.node, patch, to_set, is_held).await
 }
 
@@ -213,7 +162,7 @@ pub(crate) async fn check_keys(
     lock_id: &str,
     keys: impl Fn(&Node) -> NodeKeys,
 ) -> Result<KeysSet, ApiError> {
-    let to_set = async |node: &Node| {
+    let to_set = |node: &Node| {
         let of = KeysOfLock {
             node: name,
             uid: node.metadata.uid.as_deref().unwrap_or_default(),
@@ -229,7 +178,7 @@ async fn write<E: From<ApiError>>(
     requests: &Requests,
     name: &str,
     patch: impl AsyncFn(&Requests, &str, Kind, &Value) -> Result<Value, ApiError>,
-    mut to_set: impl AsyncFnMut(&Node) -> Step,
+    to_set: impl Fn(&Node) -> Step,
     is_held: impl AsyncFn() -> Result<bool, E>,
 ) -> Result<KeysSet, E> {
     let mut tries = Tries::default();
@@ -237,7 +186,7 @@ async fn write<E: From<ApiError>>(
         let Some(node) = read::<Node>(requests, &path(name)).await? else {
             return Ok(KeysSet::NodeGone);
         };
-        let (kind, body, conflicts) = match to_set(&node).await {
+        let (kind, body, conflicts) = match to_set(&node) {
             Step::Apply(kind, body, conflicts) => (kind, body, conflicts),
             Step::Done(set) => return Ok(set),
         };
@@ -258,10 +207,6 @@ async fn write<E: From<ApiError>>(
 /// shows. It is called after a read of a Node with the keys of another lock: a lock that the Lease does not show by then has
 /// ended, and never begins again.
 ///
-/// `remove_other_objects` removes what locks set on other objects, before the end of the lock with the given id, and returns
-/// what is left. It is called before the Node is written, once for the same records and lock. The Node keeps the records of
-/// what is left.
-///
 /// # Errors
 /// If the Node can't be read or written, or keeps changing. Also the errors of `shown`. [`ApiError::Altered`] if something, such
 /// as an admission webhook, keeps what a lock set on the Node. The lock can still be ended.
@@ -273,9 +218,8 @@ pub async fn remove_keys<E: From<ApiError>>(
     name: &str,
     ending: Option<&str>,
     shown: impl AsyncFn() -> Result<Option<String>, E>,
-    remove_other_objects: impl AsyncFn(&OtherObjects, &str) -> OtherObjects,
 ) -> Result<KeysRemoved, E> {
-    let removed = remove_all(requests, name, ending, shown, remove_other_objects).await?;
+    let removed = remove_all(requests, name, ending, shown).await?;
     match removed.is_altered {
         true => Err(ApiError::Altered.into()),
         false => Ok(removed.keys),
@@ -288,7 +232,6 @@ async fn remove_all<E: From<ApiError>>(
     name: &str,
     ending: Option<&str>,
     shown: impl AsyncFn() -> Result<Option<String>, E>,
-    remove_other_objects: impl AsyncFn(&OtherObjects, &str) -> OtherObjects,
 ) -> Result<Removed, E> {
     let mut tries = Tries::default();
     let mut writes = 0..MOST_WRITES;
@@ -296,19 +239,15 @@ async fn remove_all<E: From<ApiError>>(
         keys: KeysRemoved::Nothing,
         is_altered: false,
     };
-    let mut removal = Removal::new(remove_other_objects);
     // The lock whose label is gone, while other keys of it may be left.
     let mut unlabeled: Option<String> = None;
     loop {
         let Some(node) = read::<Node>(requests, &path(name)).await? else {
             return Ok(removed);
         };
-        let other_objects = OtherObjects::on(&node);
-        let mut removing = only_ours(&node);
+        let removing = only_ours(&node);
         let found = annotation(&node.metadata, LOCK_ID).or(unlabeled.as_deref());
-        // The keys of a lock may be gone, and what it set on other objects still there.
-        let last = annotation(&node.metadata, BREAKS).filter(|_| !other_objects.is_empty());
-        let Some(ended) = found.or(ending).or(last) else {
+        let Some(ended) = found.or(ending) else {
             // Nobody knows which lock they belong to.
             if removing.is_empty() {
                 return Ok(removed.or_without_lock_id(&node));
@@ -316,16 +255,11 @@ async fn remove_all<E: From<ApiError>>(
             if shown().await?.is_some() {
                 return Ok(removed.but_still_held());
             }
-            let left = removal.left(&other_objects, "").await;
-            let Some(body) = to_clear(&node, false, &left) else {
+            let Some(body) = to_clear(&node, false) else {
                 return Ok(removed);
             };
-            removing.other_objects = other_objects.without(&left);
             match patch(requests, &path(name), MERGE, &body).await {
-                Ok(_) => {
-                    removal.check_lease(&removing.other_objects, "").await;
-                    return Ok(removed.and(removing));
-                }
+                Ok(_) => return Ok(removed.and(removing)),
                 Err(error) if error.is_not_found() => return Ok(removed),
                 Err(error) => tries.wait(error).await?,
             }
@@ -333,43 +267,23 @@ async fn remove_all<E: From<ApiError>>(
         };
         // A merge patch would not remove what is kept.
         let is_altered = removed.is_altered;
-        let to_end = |left: &OtherObjects| match is_altered {
-            true => Some((FORCED_APPLY, to_remove(&node, ended, left)?)),
-            false => to_end(&node, ended, left),
+        let to_end = match is_altered {
+            true => to_remove(&node, ended).map(|body| (FORCED_APPLY, body)),
+            false => to_end(&node, ended),
         };
         let has_keys = found.is_some() || !removing.is_empty();
-        if other_objects.is_empty() && to_end(&other_objects).is_none() {
+        let Some((kind, body)) = to_end else {
             return Ok(removed);
-        }
+        };
         if ending != Some(ended) && shown().await?.as_deref() == Some(ended) {
             return Ok(removed.but_still_held());
         }
-        // A policy may refuse the end of this lock, which then keeps what it has set on other objects.
-        if !other_objects.is_empty()
-            && ending == Some(ended)
-            && let Some((kind, body)) = to_end(&other_objects)
-            && let Err(error) = try_patch(requests, &path(name), kind, &body).await
-        {
-            if error.is_by_policy() {
-                return Err(error.into());
-            }
-            // The policy has not judged it.
-            if error.is_conflict() {
-                tries.wait(error).await?;
-                continue;
-            }
-        }
-        let left = removal.left(&other_objects, ended).await;
-        removing.other_objects = other_objects.without(&left);
-        let Some((kind, body)) = to_end(&left) else {
-            return Ok(removed);
-        };
         if writes.next().is_none() {
             return Err(ApiError::Altered.into());
         }
         let written = match patch(requests, &path(name), kind, &body).await {
             Ok(node) => {
-                removed.is_altered |= has_held_keys(&node, &left);
+                removed.is_altered |= has_held_keys(&node);
                 Ok(())
             }
             Err(ApiError::Altered) => {
@@ -378,9 +292,6 @@ async fn remove_all<E: From<ApiError>>(
             }
             Err(error) => Err(error),
         };
-        if written.is_ok() {
-            removal.check_lease(&removing.other_objects, ended).await;
-        }
         match written {
             Ok(()) if kind == MERGE => {
                 removed = removed.and(removing);
@@ -403,8 +314,7 @@ async fn remove_all<E: From<ApiError>>(
 /// Removes everything that locks wrote on the Node, whatever lock it belongs to, and leaves no lock id. The cordon of a lock
 /// that stands is left.
 ///
-/// `shown` reads the lock id that the Lease shows. It is called after each read of the Node. `remove_other_objects` is that of
-/// [`remove_keys`]. If the Node has no lock id, it gets an empty one.
+/// `shown` reads the lock id that the Lease shows. It is called after each read of the Node.
 ///
 /// # Errors
 /// If the Node can't be read or written, or keeps changing. Also the errors of `shown`.
@@ -415,76 +325,21 @@ pub async fn clear_keys<E: From<ApiError>>(
     requests: &Requests,
     name: &str,
     shown: impl AsyncFn() -> Result<Option<String>, E>,
-    remove_other_objects: impl AsyncFn(&OtherObjects, &str) -> OtherObjects,
-) -> Result<KeysCleared, E> {
+) -> Result<NodeKeys, E> {
     let mut tries = Tries::default();
-    let mut removal = Removal::new(remove_other_objects);
     loop {
         let Some(node) = read::<Node>(requests, &path(name)).await? else {
-            return Ok(KeysCleared::default());
+            return Ok(NodeKeys::default());
         };
-        let shown = shown().await?;
-        let keeps_cordon = shown.is_some();
-        let lock_id = annotation(&node.metadata, LOCK_ID);
-        let lock_id = lock_id.or(annotation(&node.metadata, BREAKS));
-        // An earlier run may have left only what is on other objects.
-        let lock_id = lock_id.or(shown.as_deref());
-        let other_objects = OtherObjects::on(&node);
-        let left = removal
-            .left(&other_objects, lock_id.unwrap_or_default())
-            .await;
-        let Some(body) = to_clear(&node, keeps_cordon, &left) else {
-            let removed = NodeKeys::default();
-            return Ok(KeysCleared { removed, left });
+        let keeps_cordon = shown().await?.is_some();
+        let Some(body) = to_clear(&node, keeps_cordon) else {
+            return Ok(NodeKeys::default());
         };
         let mut removed = only_ours(&node);
         removed.cordon &= !keeps_cordon;
-        removed.other_objects = other_objects.without(&left);
         match patch(requests, &path(name), MERGE, &body).await {
-            Ok(_) => {
-                let lock_id = lock_id.unwrap_or_default();
-                removal.check_lease(&removed.other_objects, lock_id).await;
-                return Ok(KeysCleared { removed, left });
-            }
-            Err(error) if error.is_not_found() => return Ok(KeysCleared::default()),
-            Err(error) => tries.wait(error).await?,
-        }
-    }
-}
-
-/// Removes the records of what the lock has not set on other objects after all.
-///
-/// # Errors
-/// If the Node can't be read or written, or keeps changing.
-///
-/// # Caveats
-/// Dropping this future abandons the answer. The records may still be removed.
-pub(crate) async fn remove_records(
-    requests: &Requests,
-    of: KeysOfLock<'_>,
-    unset: &OtherObjects,
-) -> Result<(), ApiError> {
-    let mut tries = Tries::default();
-    loop {
-        let Some(node) = read::<Node>(requests, &path(of.node)).await? else {
-            return Ok(());
-        };
-        let metadata = &node.metadata;
-        let is_of_lock = metadata.uid.as_deref() == Some(of.uid)
-            && annotation(metadata, LOCK_ID) == Some(of.lock_id);
-        let found = metadata.annotations.iter().flat_map(BTreeMap::keys);
-        let nulls = found.filter(|key| unset.is_record(key));
-        let nulls: Map<_, _> = nulls.map(|key| (key.clone(), Value::Null)).collect();
-        if !is_of_lock || nulls.is_empty() {
-            return Ok(());
-        }
-        let body = json!({"metadata": {
-            "uid": metadata.uid,
-            "resourceVersion": metadata.resource_version,
-            "annotations": nulls,
-        }});
-        match patch(requests, &path(of.node), MERGE, &body).await {
-            Ok(_) => return Ok(()),
+            Ok(_) => return Ok(removed),
+            Err(error) if error.is_not_found() => return Ok(NodeKeys::default()),
             Err(error) => tries.wait(error).await?,
         }
     }
@@ -493,14 +348,14 @@ pub(crate) async fn remove_records(
 /// Whether locks wrote labels or annotations on `node`, also if only the id of a lock that has ended is left.
 #[must_use]
 pub fn has_keys(node: &Node) -> bool {
-    to_clear(node, true, &OtherObjects::default()).is_some()
+    to_clear(node, true).is_some()
 }
 
-/// Whether `node`, as the server stored it, has keys that only locks write, other than the records of what is `left`.
-fn has_held_keys(node: &Value, left: &OtherObjects) -> bool {
+/// Whether `node`, as the server stored it, has keys that only locks write.
+fn has_held_keys(node: &Value) -> bool {
     let maps = ["labels", "annotations"].map(|map| node["metadata"][map].as_object());
     let mut keys = maps.into_iter().flatten().flat_map(Map::keys);
-    keys.any(|key| is_held_key(key) && !left.is_record(key))
+    keys.any(|key| is_held_key(key))
 }
 
 /// What locks set on `node`, and nobody else.
@@ -556,20 +411,15 @@ fn to_set(node: &Node, of: KeysOfLock<'_>, keys: &NodeKeys) -> Step {
     Step::Apply(kind, body(node, &labels, &annotations, spec), conflicts)
 }
 
-/// The next patch at the end of a lock, which leaves the records of what is `left` on other objects; `None`: there is nothing
-/// more to remove. A merge patch comes before the apply.
-fn to_end(node: &Node, lock_id: &str, left: &OtherObjects) -> Option<(Kind, Value)> {
-    let disowned = to_disown(node, lock_id, left).map(|body| (MERGE, body));
-    disowned.or_else(|| Some((FORCED_APPLY, to_remove(node, lock_id, left)?)))
+/// The next patch at the end of a lock; `None`: there is nothing more to remove. A merge patch comes before the apply.
+fn to_end(node: &Node, lock_id: &str) -> Option<(Kind, Value)> {
+    let disowned = to_disown(node, lock_id).map(|body| (MERGE, body));
+    disowned.or_else(|| Some((FORCED_APPLY, to_remove(node, lock_id)?)))
 }
 
-/// The apply that removes what we wrote on `node` and leaves the lock id and the records of what is `left` on other objects;
-/// `None`: that is done.
-fn to_remove(node: &Node, lock_id: &str, left: &OtherObjects) -> Option<Value> {
-    let mut ended = BTreeMap::from([(BREAKS.to_owned(), lock_id.to_owned())]);
-    let found = node.metadata.annotations.iter().flatten();
-    let records = found.filter(|(key, _)| left.is_record(key));
-    ended.extend(records.map(|(key, record)| (key.clone(), record.clone())));
+/// The apply that removes what we wrote on `node` and leaves the lock id; `None`: that is done.
+fn to_remove(node: &Node, lock_id: &str) -> Option<Value> {
+    let ended = BTreeMap::from([(BREAKS.to_owned(), lock_id.to_owned())]);
     let none = BTreeMap::new();
     let is_done = annotation(&node.metadata, BREAKS) == Some(lock_id)
         && own_entry(&node.metadata).is_none_or(|own| *own == fields(&none, &ended, false));
@@ -577,27 +427,26 @@ fn to_remove(node: &Node, lock_id: &str, left: &OtherObjects) -> Option<Value> {
 }
 
 /// The merge patch that removes the keys that only locks write, and what else a lock set and somebody else owns: the Node
-/// was created from a copy, or somebody has edited such a key. The records of what is `left` on other objects stay.
-/// `None`: neither.
-fn to_disown(node: &Node, lock_id: &str, left: &OtherObjects) -> Option<Value> {
+/// was created from a copy, or somebody has edited such a key. `None`: neither.
+fn to_disown(node: &Node, lock_id: &str) -> Option<Value> {
     let metadata = &node.metadata;
     let maps = [
         ("labels", &metadata.labels),
         ("annotations", &metadata.annotations),
     ];
-    let is_held = |key: &str| is_held_key(key) && !left.is_record(key);
     let is_foreign = |map: &str, key: &str| !is_only_ours(metadata, &["metadata", map, key]);
     let mut all = maps.into_iter().flat_map(|(map, found)| {
         let keys = found.iter().flat_map(BTreeMap::keys);
         keys.map(move |key| (map, key))
     });
-    if !all.any(|(map, key)| is_held(key) && is_foreign(map, key)) {
+    if !all.any(|(map, key)| is_held_key(key) && is_foreign(map, key)) {
         return None;
     }
     let removed = |(map, found): (&str, &Option<BTreeMap<String, String>>)| {
         let keys = found.iter().flat_map(BTreeMap::keys);
-        let removed = keys
-            .filter(|key| is_held(key) || is_set_by_lock(node, map, key) && is_foreign(map, key));
+        let removed = keys.filter(|key| {
+            is_held_key(key) || is_set_by_lock(node, map, key) && is_foreign(map, key)
+        });
         let nulls = removed.map(|key| (key.clone(), Value::Null));
         nulls.collect::<Map<String, Value>>()
     };
@@ -615,17 +464,15 @@ fn to_disown(node: &Node, lock_id: &str, left: &OtherObjects) -> Option<Value> {
     Some(patch)
 }
 
-/// The merge patch that removes everything that locks wrote on `node`, but the records of what is `left` on other objects;
-/// `None`: there is nothing.
-fn to_clear(node: &Node, keeps_cordon: bool, left: &OtherObjects) -> Option<Value> {
+/// The merge patch that removes everything that locks wrote on `node`; `None`: there is nothing.
+fn to_clear(node: &Node, keeps_cordon: bool) -> Option<Value> {
     let metadata = &node.metadata;
     let ours = only_ours(node);
     let is_copy = own_entry(metadata).is_none();
-    let is_held = |key: &str| is_held_key(key) && !left.is_record(key);
     let nulls =
         |map: &str, found: &Option<BTreeMap<String, String>>, ours: &BTreeMap<String, String>| {
             let keys = found.iter().flat_map(BTreeMap::keys).filter(|key| {
-                is_held(key)
+                is_held_key(key)
                     || *key == BREAKS
                     || ours.contains_key(*key)
                     || is_copy && is_set_by_lock(node, map, key)

@@ -6,8 +6,8 @@
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::jiff::Timestamp;
+use maintenance_lease::MEDIK8S_LEASES;
 use maintenance_lease::protocol::{Instant, Now, Span, has_expired};
-use maintenance_lease::{MEDIK8S_HOLDER, MEDIK8S_LEASES};
 
 use crate::managed_fields::owners;
 use crate::node_keys::FIELD_MANAGER;
@@ -23,12 +23,6 @@ pub enum Activity {
     KarpenterDisrupts,
     /// Cluster API is going to replace its Machine, because the template changed.
     ClusterApiWillReplace,
-    /// Its Machine is being deleted. The Machine is in the detail.
-    MachineDeleted,
-    /// Cluster API is going to replace its Machine, which a MachineHealthCheck marked. The Machine is in the detail.
-    MachineReplaced,
-    /// No opt-out stops the tool in the key, because the Machine can't be written. The cause is in the detail.
-    MachineUnprotected,
     /// kured reboots it.
     KuredReboots,
     /// The Flatcar update operator wants to reboot it, and waits for the hooks before that.
@@ -64,7 +58,7 @@ pub enum Activity {
 pub struct Finding {
     /// What.
     pub activity: Activity,
-    /// The key on the Node that shows it, or the field; of [`Activity::MachineUnprotected`], the tool.
+    /// The key on the Node that shows it, or the field.
     pub key: String,
     /// Since when, if that is known.
     pub since: Option<Instant>,
@@ -343,30 +337,21 @@ pub fn medik8s_lease_path(node: &str) -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/{MEDIK8S_LEASES}/leases/{name}")
 }
 
-/// What medik8s' Lease of a node says, while it is valid. That of a lock says nothing.
+/// What medik8s' Lease of a node says, while it is valid.
 #[must_use]
 pub fn medik8s_finding(lease: &Lease, now: Now) -> Option<Finding> {
-    let holder = valid_medik8s_holder(lease, now)?;
-    let holder = Some(holder).filter(|holder| !["", MEDIK8S_HOLDER].contains(holder))?;
-    let acquired = lease
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.acquire_time.as_ref());
-    Some(Finding {
-        activity: Activity::Medik8sWorks,
-        key: MEDIK8S_LEASES.to_owned(),
-        since: acquired.map(|time| instant(time.0)),
-        detail: Some(holder.to_owned()),
-    })
-}
-
-/// Who holds medik8s' Lease, while it is valid. The holder may be empty: medik8s honors that, too.
-pub(crate) fn valid_medik8s_holder(lease: &Lease, now: Now) -> Option<&str> {
     let spec = lease.spec.as_ref()?;
+    let holder = spec.holder_identity.clone();
+    let holder = holder.filter(|holder| !holder.is_empty())?;
     let renewed = spec.renew_time.as_ref().or(spec.acquire_time.as_ref())?;
     let seconds = u32::try_from(spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0);
     let has_expired = has_expired(instant(renewed.0) + Span::seconds(seconds), now);
-    (!has_expired).then(|| spec.holder_identity.as_deref().unwrap_or_default())
+    (!has_expired).then(|| Finding {
+        activity: Activity::Medik8sWorks,
+        key: MEDIK8S_LEASES.to_owned(),
+        since: spec.acquire_time.as_ref().map(|time| instant(time.0)),
+        detail: Some(holder),
+    })
 }
 
 fn instant(time: Timestamp) -> Instant {
@@ -609,7 +594,6 @@ mod tests {
         assert_eq!(found.since, Some(NOON - Span::seconds(3600)));
         assert_eq!(medik8s_finding(&lease("node-healthcheck", 30), now), None);
         assert_eq!(medik8s_finding(&lease("", 600), now), None);
-        assert_eq!(medik8s_finding(&lease(MEDIK8S_HOLDER, 600), now), None);
         let path = medik8s_lease_path("worker-1");
         assert!(path.ends_with("/namespaces/medik8s-leases/leases/node-worker-1"));
     }

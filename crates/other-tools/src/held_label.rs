@@ -12,7 +12,6 @@ use crate::node_keys::{
     is_only_ours, own_entry,
 };
 use crate::opt_outs::{is_set_by_lock, owns_cordon};
-use crate::other_objects::OtherObjects;
 
 /// Whether the Node was schedulable before the lock. Then it is the lock's cordon that nobody else may undo.
 const SCHEDULABLE: &str = "kubectl-maint.dev/held-schedulable";
@@ -54,7 +53,7 @@ impl NodeKeys {
         keys
     }
 
-    /// What locks set on `node` and did not remove: the held label, the opt-outs, also those on other objects, and the cordon.
+    /// What locks set on `node` and did not remove: the held label, the opt-outs, and the cordon.
     /// The annotations that explain them are left out.
     #[must_use]
     pub fn set_by_locks(node: &Node) -> Self {
@@ -71,19 +70,16 @@ impl NodeKeys {
             labels: owned("f:labels", &node.metadata.labels),
             annotations: owned("f:annotations", &node.metadata.annotations),
             cordon: own["f:spec"]["f:unschedulable"].is_object(),
-            other_objects: OtherObjects::on(node),
         }
     }
 
     /// The same for this Node. A cordon of ours stays, also that of an earlier lock: only the end of the lock
-    /// undoes it. So do the records of what an earlier lock left on other objects.
+    /// undoes it.
     pub(crate) fn on(&self, node: &Node, lock_id: &str) -> Self {
         let mut keys = self.clone();
         if !keys.labels.contains_key(HELD) {
             return keys;
         }
-        keys.other_objects = keys.other_objects.or(OtherObjects::on(node));
-        let records = keys.other_objects.records();
         let owns_cordon = owns_cordon(node);
         let is_same = annotation(&node.metadata, LOCK_ID) == Some(lock_id);
         let recorded = annotation(&node.metadata, SCHEDULABLE).filter(|_| is_same || owns_cordon);
@@ -96,8 +92,7 @@ impl NodeKeys {
         let cordon = (keys.cordon && was_schedulable).then_some(CORDON);
         let set: Vec<&str> = self.set_on(node).chain(cordon).collect();
         let set = (!set.is_empty()).then(|| (SET.to_owned(), set.join(",")));
-        keys.annotations
-            .extend([note].into_iter().chain(set).chain(records));
+        keys.annotations.extend([note].into_iter().chain(set));
         keys
     }
 }

@@ -7,7 +7,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectM
 use serde_json::Value;
 
 use crate::managed_fields::{is_apply_of, owners};
-use crate::other_objects::OtherObjects;
 
 /// The field manager of the keys.
 pub const FIELD_MANAGER: &str = "kubectl-maint-node-keys";
@@ -36,8 +35,6 @@ pub struct NodeKeys {
     pub annotations: BTreeMap<String, String>,
     /// Cordon the Node.
     pub cordon: bool,
-    /// What the lock sets on other objects. Annotations record it.
-    pub other_objects: OtherObjects,
 }
 
 impl NodeKeys {
@@ -47,7 +44,6 @@ impl NodeKeys {
         self.labels.extend(other.labels);
         self.annotations.extend(other.annotations);
         self.cordon |= other.cordon;
-        self.other_objects = other.other_objects.or(self.other_objects);
         self
     }
 

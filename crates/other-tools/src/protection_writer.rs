@@ -1,4 +1,4 @@
-//! Who writes what locks set besides their Leases, and what of it may be there.
+//! Who writes what locks set on their Nodes, and what of it may be there.
 
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{CLEANUP, Error, Maintenance, NodeLease, PROTECTION};
@@ -8,19 +8,16 @@ use crate::keys_on_node::current_lock_id;
 use crate::node_keys::NodeKeys;
 use crate::write_error::WriteError;
 
-/// Writes what locks set besides their Leases: on their Nodes, on the Machines of these, and as medik8s Leases.
-///
-/// The record on the Node is written first and removed last: without it, nobody would know what to remove from the others.
-pub struct ProtectionWriter<'a, M> {
+/// Writes what locks set on their Nodes.
+pub struct ProtectionWriter<'a> {
     pub(crate) locks: &'a Maintenance,
-    pub(crate) management: &'a M,
 }
 
-impl<'a, M> ProtectionWriter<'a, M> {
-    /// For these `locks`, with Machines in the clusters of `management`.
+impl<'a> ProtectionWriter<'a> {
+    /// For these `locks`.
     #[must_use]
-    pub fn new(locks: &'a Maintenance, management: &'a M) -> Self {
-        Self { locks, management }
+    pub fn new(locks: &'a Maintenance) -> Self {
+        Self { locks }
     }
 
     /// The id of the lock that the Lease of `node` shows, unless it has expired.
@@ -30,7 +27,7 @@ impl<'a, M> ProtectionWriter<'a, M> {
     ///
     /// # Caveats
     /// Dropping this future abandons the answer and changes nothing.
-    pub async fn current_lock_id(&self, node: &str) -> Result<Option<String>, Error> {
+    pub(crate) async fn current_lock_id(&self, node: &str) -> Result<Option<String>, Error> {
         let lease = self.locks.get(node).await?;
         let now = self.locks.server_time().now();
         Ok(current_lock_id(lease.as_ref(), now))
@@ -41,7 +38,7 @@ impl<'a, M> ProtectionWriter<'a, M> {
     pub(crate) async fn write_keys(
         &self,
         lease: &NodeLease,
-        mut keys: impl AsyncFnMut(&Node, &str) -> NodeKeys,
+        keys: impl Fn(&Node, &str) -> NodeKeys,
     ) -> Result<Vec<Conflict>, WriteError> {
         let (Some(lock_id), Some(uid)) = (lock_id(lease), lease.node_uid()) else {
             return Err(WriteError::NodeGone);
@@ -51,7 +48,7 @@ impl<'a, M> ProtectionWriter<'a, M> {
             uid: &uid,
             lock_id: &lock_id,
         };
-        let keys = async |on: &Node| NodeKeys::of_lock(lease).and(keys(on, &lock_id).await);
+        let keys = |on: &Node| NodeKeys::of_lock(lease).and(keys(on, &lock_id));
         let is_held = || self.still_shows(lease);
         let setting = set_keys(self.locks.requests(), of, keys, is_held);
         as_written(lease, setting.await)
@@ -89,7 +86,7 @@ fn as_written(
             is_hold: lease.is_hold(),
         }),
         Ok(KeysSet::NodeGone) => Err(WriteError::NodeGone),
-        Err(error) => Err(WriteError::of_node(error)),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -4,8 +4,6 @@ use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{Change, Done, HeldLease, NodeLease, PROTECTION};
 
 use crate::apply::KeysRemoved;
-use crate::left_behind::LeftBehind;
-use crate::management::ManagementClusters;
 use crate::node_keys::{HELD, NodeKeys};
 use crate::protection_writer::{ProtectionWriter, may_have_keys};
 use crate::write_error::WriteError;
@@ -23,15 +21,14 @@ pub enum NodeUpdate {
     EarlierStays(WriteError),
 }
 
-impl<M: ManagementClusters> ProtectionWriter<'_, M> {
+impl ProtectionWriter<'_> {
     /// Updates the Node of a lock that was acquired or renewed and protects nothing anew. If a lock with a label was renewed,
     /// moves the end that the label shows. Otherwise, removes what earlier locks left behind: their end may have failed to
-    /// remove it, or there was none because the Lease was deleted. Then only the Node shows it. What stays on other objects is
-    /// passed to `report`.
+    /// remove it, or there was none because the Lease was deleted. Then only the Node shows it.
     ///
     /// # Caveats
     /// Dropping this future abandons the answers. What it was writing may still be written.
-    pub async fn update_node(&self, change: &Change, report: &dyn Fn(LeftBehind)) -> NodeUpdate {
+    pub async fn update_node(&self, change: &Change) -> NodeUpdate {
         let renewed = change.lease.as_ref();
         let renewed = renewed.filter(|_| change.done == Done::Renewed);
         if let Some(lease) = renewed.filter(|lease| lease.purpose() == Some(PROTECTION)) {
@@ -49,12 +46,12 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
         if before.is_none() && !is_labeled {
             return NodeUpdate::Done;
         }
-        match self.unprotect(&change.node, before, report).await {
+        match self.unprotect(&change.node, before).await {
             Ok(KeysRemoved::Done(keys)) => NodeUpdate::EarlierRemoved(keys),
             Ok(KeysRemoved::Nothing | KeysRemoved::WithoutLockId | KeysRemoved::StillHeld) => {
                 NodeUpdate::Done
             }
-            Err(error) => NodeUpdate::EarlierStays(WriteError::of_node(error)),
+            Err(error) => NodeUpdate::EarlierStays(error.into()),
         }
     }
 
@@ -78,7 +75,7 @@ impl<M: ManagementClusters> ProtectionWriter<'_, M> {
 
     /// Moves the end in the held label of the lock in `lease`, which was renewed.
     async fn move_end(&self, lease: &NodeLease) -> Result<(), WriteError> {
-        let opt_outs = async |on: &Node, id: &str| NodeKeys::opt_outs_of(id, on);
+        let opt_outs = |on: &Node, id: &str| NodeKeys::opt_outs_of(id, on);
         self.write_keys(lease, opt_outs).await.map(drop)
     }
 }

@@ -101,40 +101,24 @@ fn is_as_written(body: &Value, object: &Value) -> bool {
     are_same && cordon.is_none_or(|wanted| has(&object["spec"], "unschedulable", wanted))
 }
 
-/// The tries of one write.
+/// The failed tries of one write.
 #[derive(Default)]
-pub(crate) struct Tries {
-    failed: u32,
-    /// An answer that does not come in time is not waited for again.
-    only_conflicts: bool,
-}
+pub(crate) struct Tries(u32);
 
 impl Tries {
-    /// Of a write to a cluster that may not answer at all.
-    pub(crate) fn of_conflicts() -> Self {
-        Self {
-            failed: 0,
-            only_conflicts: true,
-        }
-    }
-
     /// Waits before another try, after `error`.
     ///
     /// # Errors
     /// `error`, if another try would not help.
     pub(crate) async fn wait(&mut self, error: ApiError) -> Result<(), ApiError> {
         let is_version = error.is_conflict() && !is_of_fields(&error);
-        let may_pass = match self.only_conflicts {
-            true => error.is_throttled(),
-            false => error.may_pass(),
-        };
         // It was written, and would be changed again.
         let is_altered = matches!(error, ApiError::Altered);
-        self.failed += 1;
-        if self.failed >= MOST_TRIES || is_altered || !(is_version || may_pass) {
+        self.0 += 1;
+        if self.0 >= MOST_TRIES || is_altered || !(is_version || error.may_pass()) {
             return Err(error);
         }
-        sleep(FIRST_PAUSE * 2u32.pow(self.failed - 1)).await;
+        sleep(FIRST_PAUSE * 2u32.pow(self.0 - 1)).await;
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The keys of a lock on its Node, on a real kube-apiserver and in memory: server-side apply is the API server's work.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::Path;
@@ -13,12 +13,10 @@ use http::{Method, Request, Response};
 use kube::Client;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{ApiError, Requests};
 use other_tools::{
-    Conflict, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, LeaseHeld, LeaseReleased,
-    MachineRecord, NodeKeys, OtherObjects, clear_keys, hold_medik8s_lease, release_medik8s_lease,
-    remove_keys, set_keys,
+    Conflict, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, NodeKeys, clear_keys, remove_keys,
+    set_keys,
 };
 use sandbox::Sandbox;
 use serde_json::{Value, json};
@@ -140,7 +138,7 @@ impl Case {
         let setting = set_keys::<ApiError>(
             &requests,
             self.lock(&uid, lock_id),
-            async |_| keys.clone(),
+            |_| keys.clone(),
             async || Ok(true),
         );
         RUNTIME.block_on(setting).expect("it is written")
@@ -149,15 +147,9 @@ impl Case {
     fn remove(&self, lock_id: &str) -> KeysRemoved {
         let requests = self.requests();
         let shown = async || Ok(Some(lock_id.to_owned()));
-        let removing =
-            remove_keys::<ApiError>(&requests, self.node, Some(lock_id), shown, no_other_objects);
+        let removing = remove_keys::<ApiError>(&requests, self.node, Some(lock_id), shown);
         RUNTIME.block_on(removing).expect("it is written")
     }
-}
-
-/// What removes what locks set on other objects, for a Node without a record of anything.
-async fn no_other_objects(_: &OtherObjects, _: &str) -> OtherObjects {
-    panic!("the Node has no record")
 }
 
 fn keys() -> NodeKeys {
@@ -199,7 +191,7 @@ fn keys_are_set_and_removed_and_nothing_else_changes() {
         let set_again = set_keys::<ApiError>(
             &requests,
             case.lock(&uid, "u.1.a"),
-            async |_| keys.clone(),
+            |_| keys.clone(),
             async || panic!("it would write"),
         );
         assert_eq!(RUNTIME.block_on(set_again).expect("it is read"), DONE);
@@ -267,13 +259,7 @@ fn a_late_apply_for_an_ended_lock_fails() {
         let is_held = async || {
             if checks.replace(checks.get() + 1) == 0 {
                 let shown = async || Ok(Some("u.1.a".to_owned()));
-                let removing = remove_keys::<ApiError>(
-                    &requests,
-                    case.node,
-                    Some("u.1.a"),
-                    shown,
-                    no_other_objects,
-                );
+                let removing = remove_keys::<ApiError>(&requests, case.node, Some("u.1.a"), shown);
                 assert_removed(&removing.await?);
             }
             // The release comes after that, so the Lease still shows the lock id.
@@ -283,7 +269,7 @@ fn a_late_apply_for_an_ended_lock_fails() {
         let setting = set_keys(
             &requests,
             case.lock(&uid, "u.1.a"),
-            async |_| late.clone(),
+            |_| late.clone(),
             is_held,
         );
         let set = RUNTIME.block_on(setting).expect("answers");
@@ -299,7 +285,7 @@ fn nothing_is_set_for_a_lock_that_the_lease_does_not_show() {
         let setting = set_keys::<ApiError>(
             &requests,
             case.lock(&uid, "u.1.a"),
-            async |_| keys.clone(),
+            |_| keys.clone(),
             async || Ok(false),
         );
         let set = RUNTIME.block_on(setting).expect("answers");
@@ -322,8 +308,7 @@ fn keys_of_the_lock_that_the_lease_shows_stay_and_those_of_ended_ones_go() {
         ] {
             assert_eq!(case.set("u.2.b", &keys()), DONE);
             let shown = async || Ok(shown.map(ToOwned::to_owned));
-            let removing =
-                remove_keys::<ApiError>(&requests, case.node, ending, shown, no_other_objects);
+            let removing = remove_keys::<ApiError>(&requests, case.node, ending, shown);
             let removed = RUNTIME.block_on(removing).expect("answers");
             assert_eq!(removed, expected, "{ending:?}");
             let has_keys = case.annotations().contains_key(LOCK_ID);
@@ -337,13 +322,7 @@ fn keys_of_the_lock_that_the_lease_shows_stay_and_those_of_ended_ones_go() {
             // The next round writes them again.
             case.annotate(ENDED, None);
         }
-        let removing = remove_keys::<ApiError>(
-            &requests,
-            case.node,
-            None,
-            async || Ok(None),
-            no_other_objects,
-        );
+        let removing = remove_keys::<ApiError>(&requests, case.node, None, async || Ok(None));
         let removed = RUNTIME.block_on(removing).expect("answers");
         assert_eq!(removed, KeysRemoved::Nothing);
     });
@@ -363,12 +342,12 @@ fn keys_without_a_lock_id_go_but_not_those_of_a_lock_that_came_meanwhile() {
             }
             comes.set(false);
             let lock = case.lock(&uid, "new");
-            let set = set_keys::<ApiError>(&requests, lock, async |_| keys(), async || Ok(true));
+            let set = set_keys::<ApiError>(&requests, lock, |_| keys(), async || Ok(true));
             let set = set.await?;
             assert!(matches!(set, KeysSet::Done(_)), "{set:?}");
             Ok(None)
         };
-        let removing = remove_keys::<ApiError>(&requests, case.node, None, shown, no_other_objects);
+        let removing = remove_keys::<ApiError>(&requests, case.node, None, shown);
         let removed = RUNTIME.block_on(removing).expect("it ends");
         assert_eq!(removed, KeysRemoved::StillHeld);
         assert_eq!(
@@ -378,7 +357,7 @@ fn keys_without_a_lock_id_go_but_not_those_of_a_lock_that_came_meanwhile() {
 
         case.annotate(LOCK_ID, None);
         let shown = async || Ok(None);
-        let removing = remove_keys::<ApiError>(&requests, case.node, None, shown, no_other_objects);
+        let removing = remove_keys::<ApiError>(&requests, case.node, None, shown);
         assert_removed(&RUNTIME.block_on(removing).expect("it ends"));
         assert_eq!(case.annotations(), BTreeMap::new());
     });
@@ -402,13 +381,10 @@ fn a_forged_list_of_keys_removes_only_opt_outs() {
             case.annotate(DISRUPT, Some("true"));
             let removed = RUNTIME.block_on(async {
                 match clears {
-                    false => {
-                        remove_keys::<ApiError>(&requests, case.node, None, shown, no_other_objects)
-                            .await
-                    }
-                    true => clear_keys::<ApiError>(&requests, case.node, shown, no_other_objects)
+                    false => remove_keys::<ApiError>(&requests, case.node, None, shown).await,
+                    true => clear_keys::<ApiError>(&requests, case.node, shown)
                         .await
-                        .map(|cleared| KeysRemoved::Done(cleared.removed)),
+                        .map(KeysRemoved::Done),
                 }
             });
             removed.expect("it ends");
@@ -416,91 +392,6 @@ fn a_forged_list_of_keys_removes_only_opt_outs() {
             let annotations = case.annotations();
             assert!(!annotations.contains_key(LOCK_ID) && !annotations.contains_key(DISRUPT));
         }
-    });
-}
-
-/// While the end of one lock waits for the Machine, the next one writes its own record.
-#[test]
-fn the_machine_of_a_lock_that_came_meanwhile_is_not_forgotten() {
-    on_both("keys-machine-race", |case| {
-        let of = |lock_id: &str| {
-            let mut keys = keys();
-            keys.labels = map(&[("kubectl-maint.dev/held", "true")]);
-            let machine = MachineRecord {
-                name: format!("m-{lock_id}"),
-                ..MachineRecord::default()
-            };
-            keys.other_objects.machine = Some(Box::new(machine));
-            keys
-        };
-        case.set("c", &of("c"));
-        let (uid, requests) = (case.uid(), case.requests());
-        let calls = RefCell::new(Vec::new());
-        let remove_other_objects = async |other_objects: &OtherObjects, ended: &str| {
-            let is_first = calls.borrow().is_empty();
-            let record = other_objects.machine.as_ref().expect("a record");
-            let call = (record.name.clone(), ended.to_owned());
-            calls.borrow_mut().push(call);
-            if is_first {
-                let lock = case.lock(&uid, "b");
-                let setting =
-                    set_keys::<ApiError>(&requests, lock, async |_| of("b"), async || Ok(true));
-                let set = setting.await.expect("it is written");
-                assert!(matches!(set, KeysSet::Done(_)), "{set:?}");
-            }
-            OtherObjects::default()
-        };
-        let shown = async || Ok(Some("b".to_owned()));
-        let removing =
-            remove_keys::<ApiError>(&requests, case.node, Some("b"), shown, remove_other_objects);
-        RUNTIME.block_on(removing).expect("it ends");
-        let expected = [("m-c", "c"), ("m-b", "b")];
-        let expected = expected.map(|(name, lock_id)| (name.to_owned(), lock_id.to_owned()));
-        assert_eq!(calls.into_inner(), expected);
-        assert_eq!(case.annotations().get(LOCK_ID), None);
-    });
-}
-
-/// A write for a lock may arrive when another lock has the Node.
-#[test]
-fn a_medik8s_lease_is_taken_and_released_only_for_its_own_lock() {
-    on_both("keys-medik8s", |case| {
-        let namespace = json!({"metadata": {"name": "medik8s-leases"}});
-        let request = Request::post("/api/v1/namespaces")
-            .header(http::header::CONTENT_TYPE, "application/json")
-            .body(namespace.to_string().into_bytes())
-            .expect("a request");
-        let created: Result<Value, _> = RUNTIME.block_on(case.admin.request(request));
-        created.expect("a namespace");
-        let (uid, requests) = (case.uid(), case.requests());
-        let now = || Now::at(Instant::from(chrono::Utc::now()));
-        let hold = |lock_id: &str, held: &[bool]| {
-            let answers = RefCell::new(held.iter());
-            let is_held = async || Ok(*answers.borrow_mut().next().expect("an answer"));
-            case.annotate(LOCK_ID, Some(lock_id));
-            case.annotate("kubectl-maint.dev/held-medik8s-lease", Some("true"));
-            let of = case.lock(&uid, lock_id);
-            let holding = hold_medik8s_lease::<ApiError>(&requests, of, now, is_held);
-            RUNTIME.block_on(holding).expect("it is written")
-        };
-        let release = |ended: &str, shown: Option<&str>| {
-            let shown = async || Ok(shown.map(ToOwned::to_owned));
-            let releasing = release_medik8s_lease::<ApiError>(&requests, case.node, ended, shown);
-            RUNTIME.block_on(releasing).expect("it is deleted")
-        };
-        assert_eq!(hold("u.1.a", &[true, true]), LeaseHeld::Done);
-        assert_eq!(hold("u.1.a", &[]), LeaseHeld::Done);
-        // The next lock takes it over.
-        assert_eq!(hold("u.2.b", &[true, true]), LeaseHeld::Done);
-        assert_eq!(release("u.1.a", Some("u.2.b")), LeaseReleased::StillHeld);
-        assert_eq!(hold("u.2.b", &[]), LeaseHeld::Done);
-        assert_eq!(release("u.2.b", Some("u.2.b")), LeaseReleased::Done);
-        // Nothing is written for a lock that has ended, and a lock that ended meanwhile leaves nothing.
-        assert_eq!(hold("u.3.c", &[false]), LeaseHeld::LockEnded);
-        assert_eq!(hold("u.3.c", &[true, false]), LeaseHeld::LockEnded);
-        assert_eq!(hold("u.4.d", &[true, true]), LeaseHeld::Done);
-        assert_eq!(release("", Some("u.5.e")), LeaseReleased::Done);
-        assert_eq!(release("", None), LeaseReleased::Done);
     });
 }
 
@@ -556,8 +447,7 @@ fn keys_on_a_copy_of_a_node_are_replaced_and_removed_except_those_of_others() {
                 false => assert_removed(&case.remove(lock_id)),
                 true => {
                     let (requests, shown) = (case.requests(), async || Ok(None));
-                    let clearing =
-                        clear_keys::<ApiError>(&requests, case.node, shown, no_other_objects);
+                    let clearing = clear_keys::<ApiError>(&requests, case.node, shown);
                     RUNTIME.block_on(clearing).expect("it is written");
                 }
             }
@@ -638,7 +528,7 @@ impl Case {
         let setting = set_keys::<ApiError>(
             &requests,
             self.lock(&uid, lock_id),
-            async |on| {
+            |on| {
                 let mut keys = NodeKeys::opt_outs_of(lock_id, on);
                 keys.labels.extend(label.clone());
                 keys
@@ -702,8 +592,7 @@ fn a_lock_changes_and_removes_only_what_it_set() {
                 _ => {
                     let requests = case.requests();
                     let shown = async || Ok(None);
-                    let clearing =
-                        clear_keys::<ApiError>(&requests, case.node, shown, no_other_objects);
+                    let clearing = clear_keys::<ApiError>(&requests, case.node, shown);
                     RUNTIME.block_on(clearing).expect("it is written");
                 }
             }
@@ -731,12 +620,8 @@ fn a_node_that_is_gone_or_replaced_is_not_created_or_changed() {
         let set = |uid: &str| {
             let (lock, keys) = (case.lock(uid, "u.1.a"), keys());
             RUNTIME.block_on(async {
-                let setting = set_keys::<ApiError>(
-                    &requests,
-                    lock,
-                    async |_| keys.clone(),
-                    async || Ok(true),
-                );
+                let setting =
+                    set_keys::<ApiError>(&requests, lock, |_| keys.clone(), async || Ok(true));
                 setting.await.expect("answers")
             })
         };
@@ -763,7 +648,7 @@ fn a_node_that_is_gone_or_replaced_is_not_created_or_changed() {
         let setting = set_keys(
             &requests,
             case.lock(&uid, "u.1.a"),
-            async |_| keys.clone(),
+            |_| keys.clone(),
             is_held,
         );
         let set = RUNTIME.block_on(setting).expect("answers");
@@ -790,54 +675,13 @@ fn without_the_right_to_patch_nodes_the_error_says_so() {
     let setting = set_keys::<ApiError>(
         &requests,
         case.lock(&uid, "u.1.a"),
-        async |_| keys.clone(),
+        |_| keys.clone(),
         async || Ok(true),
     );
     let error = RUNTIME.block_on(setting).expect_err("it is refused");
     assert!(error.is_forbidden(), "{error}");
     let managers = case.read()["metadata"]["managedFields"].to_string();
     assert!(!managers.contains(FIELD_MANAGER));
-}
-
-/// What a policy answers to the end of somebody else's hold, after a controller changed the Node during the first try.
-#[test]
-fn a_conflict_is_no_leave_to_remove_what_a_lock_set_on_other_objects() {
-    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {
-        "name": "n",
-        "uid": "u",
-        "resourceVersion": "7",
-        "labels": {"kubectl-maint.dev/held": "true"},
-        "annotations": {LOCK_ID: "u.1.a", "kubectl-maint.dev/held-medik8s-lease": "true"},
-    }});
-    let refused = |code: u16, reason: &str, message: &str| {
-        let status = json!({
-            "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
-            "code": code, "reason": reason, "message": message,
-        });
-        (code, status)
-    };
-    let policy = "ValidatingAdmissionPolicy 'kubectl-maint-nodes' with binding 'b' denied request: maint-held: no";
-    let dry_runs = AtomicU32::new(0);
-    let service = tower::service_fn(move |request: Request<Body>| {
-        let is_dry_run = request.uri().query().unwrap_or_default().contains("dryRun");
-        let is_first = is_dry_run && dry_runs.fetch_add(1, Ordering::Relaxed) == 0;
-        let (code, body) = match *request.method() {
-            Method::GET => (200, node.clone()),
-            _ if is_first => refused(409, "Conflict", "the object has been modified"),
-            _ => refused(403, "Forbidden", policy),
-        };
-        let answer = Response::builder()
-            .status(code)
-            .header("content-type", "application/json")
-            .body(Body::from(body.to_string().into_bytes()));
-        async { Ok::<_, Infallible>(answer.expect("an answer")) }
-    });
-    let requests = RUNTIME.block_on(async { Requests::new(Client::new(service, "default"), None) });
-    let shown = async || Ok(Some("u.1.a".to_owned()));
-    let nothing = async |_: &OtherObjects, _: &str| panic!("the hold goes on");
-    let removing = remove_keys::<ApiError>(&requests, "n", Some("u.1.a"), shown, nothing);
-    let error = RUNTIME.block_on(removing).expect_err("the policy refuses");
-    assert!(error.is_by_policy(), "{error}");
 }
 
 /// Admission webhooks of other people may do this.
@@ -872,11 +716,11 @@ fn keys_that_the_server_stores_differently_are_an_error_after_few_writes() {
     let kept = requests(node(&json!({"kubectl-maint.dev/held": "true"})));
     let shown = async || Ok::<_, ApiError>(None);
     for ending in [None, Some("u.1.a"), Some("u.2.b")] {
-        let removing = remove_keys(&kept, "n", ending, shown, no_other_objects);
+        let removing = remove_keys(&kept, "n", ending, shown);
         is_altered(RUNTIME.block_on(removing).expect_err("the label stays"));
         assert!(writes.swap(0, Ordering::Relaxed) <= 8, "{ending:?}");
     }
-    let clearing = clear_keys(&kept, "n", shown, no_other_objects);
+    let clearing = clear_keys(&kept, "n", shown);
     is_altered(RUNTIME.block_on(clearing).expect_err("the label stays"));
     assert_eq!(writes.swap(0, Ordering::Relaxed), 1);
 
@@ -886,7 +730,7 @@ fn keys_that_the_server_stores_differently_are_an_error_after_few_writes() {
         lock_id: "u.1.a",
     };
     let stripped = requests(node(&json!({})));
-    let setting = set_keys::<ApiError>(&stripped, of, async |_| keys(), async || Ok(true));
+    let setting = set_keys::<ApiError>(&stripped, of, |_| keys(), async || Ok(true));
     is_altered(RUNTIME.block_on(setting).expect_err("there is no label"));
     assert_eq!(writes.load(Ordering::Relaxed), 1);
 }

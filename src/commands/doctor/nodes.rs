@@ -5,24 +5,21 @@ use other_tools::{KeysOfNodes, KeysOnNode, KeysRemoved, LocksByNode};
 use pod_safety::Known;
 use pod_safety::cluster::Reader;
 
-use super::machines::WithMachine;
 use crate::error::Failure;
 use crate::run::session::Session;
 use crate::words::doctor::finding::Finding;
 
-/// Reads the Nodes, and which of them have a Machine.
+/// Reads what locks have set on the Nodes.
 ///
 /// # Errors
 /// If they can't be listed.
-pub(super) async fn read(reader: &Reader) -> Result<(KeysOfNodes, Vec<WithMachine>), Failure> {
-    let mut machines = Vec::new();
+pub(super) async fn read(reader: &Reader) -> Result<KeysOfNodes, Failure> {
     let with_keys = |node: Node| {
         let keys = KeysOnNode::of(&node);
-        machines.extend(WithMachine::new(&node, keys.as_ref()));
         Some((node.metadata.name?, keys))
     };
     let nodes = reader.select_nodes(None, with_keys).await?;
-    Ok((nodes.into_iter().collect(), machines))
+    Ok(nodes.into_iter().collect())
 }
 
 /// The keys of locks that have ended or expired, those of holds that are missing, and the holds without a label that the

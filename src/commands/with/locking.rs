@@ -42,7 +42,7 @@ impl Locking<'_> {
         let nodes = names(&targets);
         // If one of them is locked or does not exist, nothing is written to the others.
         let (targets, unfinished) = command
-            .confirm_unfinished(targets, args.take, false, &args.protect.opt_outs())
+            .confirm_unfinished(targets, args.take, false)
             .await?;
         let (own, others): (Vec<_>, Vec<_>) = targets
             .into_iter()

@@ -12,7 +12,6 @@ use crate::text::escape;
 use crate::words::cells::{last_reason, left, none, reason_and_ticket, text, unknown, unreadable};
 use crate::words::health;
 use crate::words::holder_name::{brief, of_node};
-use crate::words::machine;
 use crate::words::other_tools::sentences;
 use crate::words::state::ShownState;
 use crate::words::time::rfc3339;
@@ -120,16 +119,7 @@ impl Column {
                 (None, None) => unknown(),
             },
             Self::OtherTools => match (view.findings, view.health) {
-                (Some(findings), _) => {
-                    let after_end = machine::after_end(view.keys, view.lease, now);
-                    let all = sentences(findings, now).into_iter().chain(after_end);
-                    let all: Vec<String> = all.collect();
-                    if all.is_empty() {
-                        none()
-                    } else {
-                        all.join("; ")
-                    }
-                }
+                (Some(findings), _) => sentences(findings, now).unwrap_or_else(none),
                 (None, _) if view.row.row().is_some_and(NodeRow::is_cordoned) => {
                     "cordoned".to_owned()
                 }

@@ -114,9 +114,9 @@ impl FencingTarget<'_> {
             .interrupt
             .with_grace(async { Ok(labeling.await) })
             .await?;
-        match protected.failed {
-            None => Ok(()),
-            Some(_) => Err(Failure::Hook(HookError::NotCordoned {
+        match protected.is_uncordoned {
+            false => Ok(()),
+            true => Err(Failure::Hook(HookError::NotCordoned {
                 node: self.node.clone(),
             })),
         }

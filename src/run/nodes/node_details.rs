@@ -8,13 +8,13 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{Accept, ApiError, BREAKS, Call, NodeLookup, NodeRow};
-use other_tools::{Finding, NodeKeys, OtherObjects, findings, machine_of, medik8s_lease_path};
+use other_tools::{Finding, NodeKeys, findings, medik8s_lease_path};
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::{Attempt, record};
 use pod_safety::node_health::{Health, Heartbeat, NodeState, Status};
 use pod_safety::{Known, Why};
 
-use crate::run::session::{SeenNode, Session};
+use crate::run::session::Session;
 use crate::words::fencing_annotations::FencingAnnotations;
 
 /// More Nodes than this are read with a list: one whole Node has as many bytes as a hundred rows.
@@ -53,10 +53,6 @@ impl NodeDetails {
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             cordon: false,
-            other_objects: OtherObjects {
-                machine: None,
-                medik8s_lease: false,
-            },
         },
     };
 }
@@ -239,19 +235,16 @@ impl<'a> Nodes<'a> {
 pub(crate) async fn with_findings(
     session: &Session<'_>,
     name: &str,
-) -> Result<(NodeLookup, SeenNode), ApiError> {
+) -> Result<(NodeLookup, Vec<Finding>), ApiError> {
     let reader = Reader::new(session.locks.requests().clone());
     match reader.node(name).await {
         Ok(Some(node)) => {
             let state = NodeState::of(&node, Known::Unknown(Why::NotRead));
-            let seen = SeenNode {
-                findings: findings(&node),
-                machine: machine_of(&node),
-            };
-            Ok((NodeLookup::Row(row(name, &node, &state)), seen))
+            let row = row(name, &node, &state);
+            Ok((NodeLookup::Row(row), findings(&node)))
         }
-        Ok(None) => Ok((NodeLookup::Missing, SeenNode::default())),
-        Err(error) if error.is_forbidden() => Ok((NodeLookup::Forbidden, SeenNode::default())),
+        Ok(None) => Ok((NodeLookup::Missing, Vec::new())),
+        Err(error) if error.is_forbidden() => Ok((NodeLookup::Forbidden, Vec::new())),
         Err(error) => Err(error),
     }
 }

@@ -46,7 +46,6 @@ pub(crate) enum Check {
     Release,
     Leases,
     HeldLabels,
-    Machines,
     OtherLocks,
     Clock,
 }
@@ -65,7 +64,6 @@ impl Check {
             Self::Release => "release",
             Self::Leases => "leases",
             Self::HeldLabels => "held labels",
-            Self::Machines => "machines",
             Self::OtherLocks => "other locks",
             Self::Clock => "clock",
         }
@@ -82,7 +80,6 @@ pub(crate) enum Source {
     Leases,
     RepairedLeases,
     Nodes,
-    Machines,
     KuredLock,
     Medik8sLeases,
     Metrics,
@@ -154,18 +151,8 @@ pub(crate) enum Finding {
     KuredLocks(Vec<(String, Option<Span>)>),
     /// The nodes for which operators of medik8s hold a Lease, and which operator it is.
     Medik8sLeases(Vec<(String, String)>),
-    /// The nodes whose medik8s Lease is held by a lock that has ended or expired.
-    StaleMedik8sLeases(Vec<String>),
-    /// Such Leases were deleted.
-    Medik8sLeasesDeleted(Vec<String>),
     /// Nodes on hold that lack the label.
     Unlabeled(Vec<String>),
-    /// The number of Machines with opt-outs.
-    Machines(usize),
-    /// Machines with opt-outs of a lock that has ended or expired, as `NAMESPACE/NAME of node/NODE`.
-    StaleMachines(Vec<String>),
-    /// The opt-outs of such Machines were removed.
-    MachinesRepaired(Vec<String>),
     /// This could not be read.
     Unread {
         what: Source,

@@ -22,7 +22,7 @@
 //! It does not have:
 //!
 //! - users and their rights, quotas, and admission policies;
-//! - server-side apply, except for Nodes and Machines of Cluster API;
+//! - server-side apply, except for Nodes;
 //! - `managedFields` of objects that were not applied;
 //! - request bodies other than JSON (answered 415; `kubectl create namespace` sends protobuf, `kubectl create -f`
 //!   doesn't);

@@ -7,7 +7,7 @@ use control_plane::ControlPlane;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use maintenance_lease::{Maintenance, Repository};
-use sandbox::{Resource, Sandbox, Serving};
+use sandbox::{Sandbox, Serving};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -79,8 +79,7 @@ pub(crate) fn on_real(prefix: &str, test: impl Fn(&Cluster)) {
 impl Cluster {
     fn in_memory(prefix: &str) -> Self {
         let directory = directory();
-        let machines = Resource::custom("cluster.x-k8s.io", "v1beta2", "Machine", "machines", true);
-        let sandbox = Sandbox::builder().resource(machines).build();
+        let sandbox = Sandbox::new();
         let serving = RUNTIME
             .block_on(sandbox.serve("127.0.0.1:0"))
             .expect("a free port");

@@ -3,7 +3,6 @@
 mod cluster;
 #[path = "../../support/inherited.rs"]
 mod inherited;
-mod machines;
 mod plugin;
 mod proxy;
 mod queries;
@@ -15,7 +14,6 @@ mod terminal;
 mod tls;
 
 pub(crate) use cluster::{Cluster, LEASES, ago, in_memory, on_both, on_one, on_real};
-pub(crate) use machines::MEDIK8S;
 pub(crate) use plugin::Plugin;
 pub(crate) use proxy::{Kept, Proxy, Treatment};
 pub(crate) use queries::{events_of, holder_of, lists_of_whole_nodes, requests};

@@ -2,7 +2,6 @@
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
-use maintenance_lease::MEDIK8S_HOLDER;
 use maintenance_lease::protocol::{Now, Span, has_expired};
 
 use crate::constants::MEDIK8S;
@@ -28,8 +27,7 @@ pub enum Remediation {
 }
 
 impl Remediation {
-    /// The remediation that `lease` shows (`None` if there is no Lease). If our lock holds that Lease,
-    /// operators stay away and none is running.
+    /// The remediation that `lease` shows (`None` if there is no Lease).
     #[must_use]
     pub fn of(lease: Option<&Lease>, now: Now) -> Self {
         let running = lease.and_then(|lease| {
@@ -37,7 +35,7 @@ impl Remediation {
             let holder = spec
                 .holder_identity
                 .clone()
-                .filter(|holder| !["", MEDIK8S_HOLDER].contains(&&**holder))?;
+                .filter(|holder| !holder.is_empty())?;
             let renewed = micro_instant(spec.renew_time.as_ref().or(spec.acquire_time.as_ref())?);
             let seconds = u32::try_from(spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0);
             let end = renewed + Span::seconds(seconds);
@@ -94,7 +92,7 @@ mod tests {
         };
         let holder = "node-healthcheck".to_owned();
         assert_eq!(by("node-healthcheck"), Remediation::Running { holder });
-        assert_eq!(by(MEDIK8S_HOLDER), Remediation::None);
+        assert_eq!(by(""), Remediation::None);
     }
 
     #[test]

@@ -9,16 +9,13 @@ use crate::failure::Failure;
 use crate::rules::time::seconds;
 use crate::{managed, object, strategic, versions};
 
-/// The collections of the types that support server-side apply.
-const APPLIED: [&str; 2] = ["nodes", "machines.cluster.x-k8s.io"];
-
 /// The type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PatchType {
     Merge,
     Json,
     Strategic,
-    /// Server-side apply, only for the types in [`APPLIED`].
+    /// Server-side apply, only for Nodes.
     Apply,
 }
 
@@ -62,7 +59,7 @@ pub(crate) fn patch(
 ) -> Result<Outcome, Failure> {
     let resource = call.resource();
     let dry_run = call.query.dry_run("PatchOptions")?;
-    if patch_type == PatchType::Apply && APPLIED.contains(&&*resource.collection) {
+    if patch_type == PatchType::Apply && &*resource.collection == "nodes" {
         return apply(call, patch, dry_run);
     }
     call.server.change(|state| {
