@@ -79,9 +79,6 @@ pub(crate) const RESUMED: &str = "the lock is still yours: the command continues
 pub(crate) const SUPERVISOR_LOST: &str =
     "the command's supervisor was killed or stopped: ending the command";
 
-/// Only on systems that cannot end it.
-pub(crate) const LEFT_GROUP: &str = "could not end a process of the command: it has left the process group. Find it with `ps -axo pid,ppid,pgid,command`, and end it";
-
 /// What the command does is not known any more.
 pub(crate) fn not_followed(error: impl Display) -> String {
     format!("could not follow the command: {error}")

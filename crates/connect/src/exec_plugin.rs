@@ -154,8 +154,8 @@ impl Plugin {
     }
 
     /// Runs the plugin and waits for it. It shares our stderr, and also our stdin if it may prompt there. It shares
-    /// our process group unless a command has the terminal. Dropping the future kills it and the processes that it started. On Windows, only the
-    /// plugin itself is killed.
+    /// our process group unless a command has the terminal. Dropping the future kills it and the processes that it started. On macOS and Windows,
+    /// only the plugin itself is killed.
     pub(super) async fn run(&self) -> Result<Credential, PluginError> {
         let interactive = match self.config.interactive_mode {
             Some(ExecInteractiveMode::Never) => false,
@@ -265,7 +265,7 @@ impl Plugin {
 }
 
 /// The process of a plugin. If this is dropped before the process has ended, nothing waits for its response
-/// any more. So the process is killed, with the processes that it started. On Windows, those continue.
+/// any more. So the process is killed, with the processes that it started. On macOS and Windows, those continue.
 struct Process {
     child: Child,
     /// The terminal's modes before the plugin ran, if it may prompt there. A plugin that is killed while it

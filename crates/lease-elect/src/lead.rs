@@ -196,8 +196,6 @@ fn show_progress(election_state: &ElectionState, progress: Progress<'_>) {
         Progress::Left(processes) => log::line(format_args!(
             "the daemon left {processes} of its processes behind: they are ended"
         )),
-        // This only occurs on systems without a supervisor.
-        Progress::LeftGroup => {}
         Progress::SupervisorLost => {
             log::line("the daemon's supervisor was killed or stopped: everything is ended");
         }

@@ -82,6 +82,10 @@ impl Command {
         self
     }
 
+    pub(crate) fn grace_in_micros(&self) -> i64 {
+        i64::try_from(self.grace.as_micros()).unwrap_or(i64::MAX)
+    }
+
     /// Applies the environment and the output of this command to `process`.
     pub(crate) fn set_up(&self, process: &mut std::process::Command) -> io::Result<()> {
         for (name, value) in &self.environment {

@@ -9,8 +9,6 @@ use crate::{Exit, Signal};
 pub enum Event {
     /// The command was stopped. Call [`Running::suspend`](crate::Running::suspend), which handles the stop.
     Stopped(Signal),
-    /// The command continues after a stop.
-    Continued,
     /// The time limit passed before a renewal. The command and all its descendants were asked to end at the
     /// first limit, or killed at the second.
     OutOfTime,
@@ -22,12 +20,8 @@ pub enum Event {
     /// The command itself has ended; its descendants may still run.
     Exited(Exit),
     /// The command has ended and left this many processes behind. They have been asked to end, and will be
-    /// killed after the grace period.
+    /// killed after the grace period. On macOS, this is 1 for any number.
     Left(usize),
-    /// A process that the command started has left its process group and still runs. It counts as unkillable.
-    /// This never happens on Linux, which ends such processes too, or on Windows, whose job objects no
-    /// process can leave.
-    LeftGroup,
     /// The supervisor was killed, or did not act by the deadline. Its command dies with it, and this process
     /// ends the rest.
     SupervisorLost,

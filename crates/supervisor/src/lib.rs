@@ -2,14 +2,14 @@
 //!
 //! The guarantees depend on the operating system:
 //!
-//! | | Linux | macOS, other Unix | Windows |
+//! | | Linux | macOS | Windows |
 //! | --- | --- | --- | --- |
 //! | what enforces the deadline | the supervisor, a process of its own | the caller | the caller |
-//! | what is ended | all descendants | the process group, and all descendants that can be found | the job object: all descendants |
+//! | what is ended | all descendants | the process group | the job object: all descendants |
 //! | asked to end first (TERM) | yes | yes | no: killed at the first limit |
 //! | the caller is killed | the command is ended | **the command continues** | the command is killed |
 //! | the caller is stopped | the command is ended by the deadline | **not until the caller continues** | **not until the caller continues** |
-//! | can be frozen ([`Running::freeze`]) | yes | yes | **no** |
+//! | can be frozen ([`Running::freeze`]) | yes | **no** | **no** |
 //!
 //! # Linux
 //!
@@ -32,16 +32,13 @@
 //! Neither can signal processes of another user (`sudo`). Such processes are counted and reported, even if
 //! `/proc` hides them (`hidepid`).
 //!
-//! # macOS and other Unix systems
+//! # macOS and Windows
 //!
-//! The command is a process group. A descendant outside the group is found only while its parent is alive, or
-//! if it was found before. A daemon is not found and continues. If the daemon has not closed the files that
-//! it inherited, [`Event::LeftGroup`] reports it.
+//! On macOS, the command is a process group. A process that leaves the group, such as a daemon or a job of an interactive
+//! shell, is not found and continues.
 //!
-//! # Windows
-//!
-//! The command runs in a job object, which no process can leave. Windows kills the job object when the caller ends.
-//! Console events such as Ctrl-C reach the command directly.
+//! On Windows, the command runs in a job object, which no process can leave. Windows kills the job object when the caller
+//! ends. Console events such as Ctrl-C reach the command directly.
 //!
 //! # Example
 //!
@@ -80,57 +77,45 @@ mod event;
 mod exit;
 mod limits;
 mod not_run;
-
-// Only this file and `unix/` select code by operating system. On Linux, `unix/` is compiled only for tests.
-
-#[cfg(unix)]
-mod deferred_signals;
-#[cfg(unix)]
-mod job_control;
-#[cfg(unix)]
-mod listeners;
-#[cfg(unix)]
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(
+        dead_code,
+        reason = "only Linux can freeze a command and lose its caller"
+    )
+)]
 mod plan;
-#[cfg(unix)]
 mod program;
-#[cfg(unix)]
-mod signal_numbers;
-#[cfg(unix)]
-mod tree;
-#[cfg(unix)]
-mod tty;
-#[cfg(unix)]
-mod wait_status;
+
+// Only this file and `elsewhere/` select code by operating system. On Linux, `elsewhere/` is compiled only for tests.
 
 #[cfg(any(test, not(target_os = "linux")))]
-mod not_started;
-#[cfg(any(test, windows))]
-mod program_files;
-
-#[cfg(target_os = "linux")]
-mod linux;
-#[cfg(all(unix, any(test, not(target_os = "linux"))))]
 #[cfg_attr(
     target_os = "linux",
     allow(dead_code, unreachable_pub, reason = "on Linux, only its tests use it")
 )]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(unix)]
 mod unix;
-#[cfg(windows)]
-mod windows;
 
 pub use command::{Command, Terminal};
 pub use error::StartError;
 pub use event::{Ended, Event};
 pub use exit::{Exit, Signal};
 pub use limits::Limits;
-
-#[cfg(target_os = "linux")]
-pub use linux::{Ignored, Running, Signals, check, end_by, entry, kill_tree, reap_orphans};
-#[cfg(unix)]
 pub use program::find_program;
-#[cfg(all(unix, not(target_os = "linux")))]
-pub use unix::{Ignored, Running, Signals, check, entry, kill_tree};
+
 #[cfg(windows)]
-use windows::signal_numbers;
+use elsewhere::signal_numbers;
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{Running, check, entry, kill_tree};
 #[cfg(windows)]
-pub use windows::{Running, Signals, check, entry, find_program, kill_tree};
+pub use elsewhere::{Signals, termination};
+#[cfg(target_os = "linux")]
+pub use linux::{Running, check, end_by, entry, kill_tree, reap_orphans};
+#[cfg(unix)]
+use unix::signal_numbers;
+#[cfg(unix)]
+pub use unix::signals::{Ignored, Signals, termination};

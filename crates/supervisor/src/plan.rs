@@ -6,8 +6,8 @@ use crate::Limits;
 /// The deadlines of one command. All times are in microseconds of [`boot_clock`].
 #[derive(Debug)]
 pub(crate) struct Plan {
-    pub(crate) limits: Limits,
-    pub(crate) grace: i64,
+    limits: Limits,
+    grace: i64,
     phase: Phase,
     ask: bool,
     ran_out: bool,
@@ -72,7 +72,12 @@ impl Plan {
         running
     }
 
-    pub(crate) fn ending(&mut self, kill_at: i64) {
+    /// Ends the command because the caller is gone.
+    pub(crate) fn abandon(&mut self, now: i64) {
+        self.ending(now.saturating_add(self.grace).min(self.limits.kill_at));
+    }
+
+    fn ending(&mut self, kill_at: i64) {
         self.phase = match self.phase {
             Phase::Running => {
                 self.ask = true;
@@ -254,5 +259,22 @@ mod tests {
         plan.all_stopped(100);
         assert_eq!(plan.due(100), Some(Due::Kill));
         assert!(plan.ran_out());
+    }
+
+    #[test]
+    fn a_caller_that_is_gone_leaves_the_grace_but_no_more_than_the_limit() {
+        let mut early = plan();
+        early.abandon(20);
+        assert_eq!((early.due(20), early.next()), (Some(Due::Ask), Some(70)));
+        let mut late = plan();
+        late.abandon(180);
+        assert_eq!((late.due(180), late.next()), (Some(Due::Ask), Some(200)));
+    }
+
+    #[test]
+    fn limits_at_the_end_of_time_overflow_nothing() {
+        let mut plan = Plan::new(Limits::NONE, i64::MAX);
+        plan.abandon(5);
+        assert_eq!((plan.due(5), plan.next()), (Some(Due::Ask), Some(i64::MAX)));
     }
 }

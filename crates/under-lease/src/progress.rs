@@ -31,9 +31,6 @@ pub enum Progress<'a> {
     Exited(Exit),
     /// The command left this many processes behind, which are being ended.
     Left(usize),
-    /// A process that the command started has left its process group and still runs. It can't be ended on
-    /// this system.
-    LeftGroup,
     /// The supervisor was killed, or was stopped for too long. All processes are being ended.
     SupervisorLost,
     /// The system does not allow this process to wait for the command. All processes are being ended.

@@ -74,7 +74,6 @@ pub async fn run(
             }
             event = running.next() => match event {
                 Ok(Event::Stopped(_)) => run.stop(&mut running),
-                Ok(Event::Continued) => {}
                 Ok(Event::OutOfTime) => {
                     run.is_late = true;
                     run.follow(&mut running);
@@ -90,7 +89,6 @@ pub async fn run(
                     run.report(Progress::Exited(how));
                 }
                 Ok(Event::Left(processes)) => run.report(Progress::Left(processes)),
-                Ok(Event::LeftGroup) => run.report(Progress::LeftGroup),
                 Ok(Event::SupervisorLost) => run.report(Progress::SupervisorLost),
                 Ok(Event::Ended(over)) => break Some(over),
                 Err(error) => {

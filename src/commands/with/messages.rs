@@ -56,7 +56,6 @@ impl<'a> Messages<'a> {
                 terminal.warn(loss::still_running(after, pid));
             }
             Progress::Left(processes) => terminal.remark(loss::left(processes)),
-            Progress::LeftGroup => terminal.warn(with::LEFT_GROUP),
             Progress::SupervisorLost => terminal.warn(with::SUPERVISOR_LOST),
             Progress::FollowFailed(error) => terminal.error(&with::not_followed(error)),
             Progress::Exited(_) => {}

@@ -4,6 +4,9 @@
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
+use rustix::process;
+
+use crate::{Exit, Signal};
 
 /// The children as `waitid` reports them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +30,19 @@ impl Children {
                 Err(Errno::ECHILD) => return Self::None,
                 Err(Errno::EINTR) => {}
                 Ok(_) | Err(_) => return Self::Alive,
+            }
+        }
+    }
+}
+
+impl Exit {
+    /// How the child ended.
+    pub(crate) fn of(status: process::WaitStatus) -> Self {
+        match status.terminating_signal() {
+            Some(signal) => Self::Signal(Signal(signal)),
+            None => {
+                let code = status.exit_status().unwrap_or_default();
+                Self::Code(u8::try_from(code).unwrap_or(u8::MAX))
             }
         }
     }

@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use rustix::process::Signal as Number;
 
 use crate::Signal;
-use crate::deferred_signals::DeferredSignals;
 use crate::linux::command_processes::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::linux::process::{Identity, Process, Sent};
 
@@ -22,7 +21,8 @@ const PATIENT_CHECKS: u32 = 12;
 pub(crate) struct Freeze {
     /// The processes that were stopped here. Processes that a user stopped are not included and stay stopped.
     stopped: HashSet<Identity>,
-    deferred: DeferredSignals,
+    /// Signals that would wake stopped processes, or that these would lose. The kernel keeps all others.
+    deferred: Vec<Signal>,
     check_at: i64,
     pause: i64,
     checks: u32,
@@ -33,7 +33,7 @@ impl Freeze {
     pub(crate) fn new(now: i64) -> Self {
         Self {
             stopped: HashSet::new(),
-            deferred: DeferredSignals::default(),
+            deferred: Vec::new(),
             check_at: now,
             pause: FIRST_PAUSE,
             checks: 0,
@@ -78,7 +78,11 @@ impl Freeze {
 
     /// Keeps `signal` until the command continues, if it must be kept. Returns whether it was kept.
     pub(crate) fn holds_back(&mut self, signal: Signal) -> bool {
-        self.deferred.keeps(signal)
+        let keeps = matches!(signal, Signal::CONT | Signal::TSTP);
+        if keeps {
+            self.deferred.push(signal);
+        }
+        keeps
     }
 
     /// Continues the processes that were stopped here, children before their parents, so that no parent sees
@@ -89,6 +93,6 @@ impl Freeze {
                 process.send(&[Number::CONT]);
             }
         }
-        self.deferred.into_signals()
+        self.deferred
     }
 }

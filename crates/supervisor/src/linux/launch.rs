@@ -11,7 +11,7 @@ use rustix::process::{Signal, getpid, set_parent_process_death_signal};
 
 use crate::linux::process::parent;
 use crate::not_run::{self, NOT_EXECUTABLE};
-use crate::tty;
+use crate::unix::tty;
 
 /// The hidden first argument that selects this stage.
 pub(crate) const ARGUMENT: &str = "__exec";

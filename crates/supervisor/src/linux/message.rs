@@ -43,7 +43,6 @@ pub(crate) enum SupervisorReport {
         errno: i32,
     },
     Stopped(Signal),
-    Continued,
     OutOfTime,
     Frozen,
     Thawed,

@@ -1,6 +1,5 @@
 //! The implementation for Linux.
 
-mod abandon;
 mod alarm;
 mod channel;
 mod children;
@@ -14,7 +13,6 @@ mod message;
 mod orphans;
 mod process;
 mod running;
-mod signals;
 mod start;
 mod supervise;
 mod supervisor;
@@ -29,7 +27,6 @@ use crate::Exit;
 pub use end::end_by;
 pub use orphans::reap_orphans;
 pub use running::Running;
-pub use signals::{Ignored, Signals};
 pub use start::check;
 pub use tree::kill_tree;
 

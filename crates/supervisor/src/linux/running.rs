@@ -7,14 +7,14 @@ use boot_clock::now;
 use rustix::process::Pid;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::job_control::JobControl;
 use crate::linux::alarm::Alarm;
 use crate::linux::channel::Channel;
 use crate::linux::cleanup::{Cleanup, reap_adopted};
 use crate::linux::job::Job;
 use crate::linux::message::{Order, SupervisorReport};
 use crate::linux::supervisor::Supervisor;
-use crate::tty::Tty;
+use crate::unix::job_control::JobControl;
+use crate::unix::tty::Tty;
 use crate::{Ended, Event, Exit, Limits, Signal, StartError};
 
 /// How late a supervisor may be before its caller takes over, in microseconds.
@@ -238,11 +238,6 @@ impl Running {
     fn receive(&mut self, report: SupervisorReport) {
         match report {
             SupervisorReport::Stopped(signal) => self.stopped(signal),
-            SupervisorReport::Continued => {
-                if self.job.continued() {
-                    self.events.push_back(Event::Continued);
-                }
-            }
             SupervisorReport::OutOfTime => self.out_of_time(),
             SupervisorReport::Frozen => self.events.push_back(Event::Frozen),
             SupervisorReport::Thawed => self.events.push_back(Event::Thawed),

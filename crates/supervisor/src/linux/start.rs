@@ -5,7 +5,7 @@ use crate::linux::message::{Order, Start};
 use crate::linux::process::check_proc;
 use crate::linux::running::Running;
 use crate::linux::supervisor::Supervisor;
-use crate::tty::Tty;
+use crate::unix::tty::Tty;
 use crate::{Command, Limits, StartError, Terminal};
 
 /// Checks whether commands can be run here. Call it before you lock anything for a command.
@@ -40,7 +40,7 @@ impl Command {
         let foreground = tty.as_ref().is_some_and(Tty::is_ours)
             && Job::own().map_err(StartError::NoProc)?.is_alone();
         let (supervisor, mut channel) = Supervisor::start(&self)?;
-        let grace = i64::try_from(self.grace.as_micros()).unwrap_or(i64::MAX);
+        let grace = self.grace_in_micros();
         channel.send(&Order::Start(Start {
             argv: self.argv,
             limits,

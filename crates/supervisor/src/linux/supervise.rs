@@ -228,7 +228,7 @@ impl Supervisor {
     /// Records what happened to the children. Returns true once there are none. This process adopts every
     /// orphan, so then no descendant is left either.
     fn reap(&mut self) -> io::Result<bool> {
-        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
+        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
         for _ in 0..REAPED_AT_ONCE {
             match wait(options) {
                 Ok(Some((pid, status))) if Some(pid) == self.command => self.command_is(status),
@@ -248,8 +248,6 @@ impl Supervisor {
             if !(self.freeze.is_some() && signal == Signal::STOP) {
                 self.channel.send(&SupervisorReport::Stopped(signal));
             }
-        } else if status.continued() {
-            self.channel.send(&SupervisorReport::Continued);
         } else {
             self.plan.exited(now());
             self.report_out_of_time();

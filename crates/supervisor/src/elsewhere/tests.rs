@@ -1,17 +1,11 @@
 //! Tests with real commands, run as process groups.
 
-use std::future::poll_fn;
 use std::io::{BufRead as _, BufReader, PipeReader, Read as _, pipe};
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use boot_clock::now;
 
-use crate::tree::tests::SETSID;
-use crate::unix::ps::{Process, processes};
-use crate::unix::running::Running;
-use crate::unix::start::start;
+use crate::elsewhere::running::{Running, start};
 use crate::{Command, Ended, Event, Exit, Limits, Signal, StartError, Terminal};
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
@@ -29,7 +23,6 @@ impl Shell {
         let (reader, writer) = pipe()?;
         let command = Command::new(vec!["/bin/sh".into(), "-c".into(), script.into()])
             .terminal(Terminal::Keep)
-            .env("TESTS", std::env::current_exe()?)
             .grace(grace)
             .output(writer);
         let running = start(&command, limits).map_err(std::io::Error::other)?;
@@ -83,7 +76,6 @@ fn within(term: i64, kill: i64) -> Limits {
 }
 
 const GRACE: Duration = Duration::from_secs(30);
-const PS_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn the_exit_code_and_the_environment_are_those_of_the_command() -> Result {
@@ -195,97 +187,6 @@ async fn what_it_left_is_killed_after_the_grace() -> Result {
     Ok(())
 }
 
-/// The jobs of an interactive shell do this.
-#[tokio::test]
-async fn a_child_in_a_group_of_its_own_is_ended_too() -> Result {
-    let child = "sh -c \"trap '' TERM; echo ready; while :; do sleep 0.05; done\"";
-    let script = format!("trap '' TERM; {SETSID} {child}; :");
-    let mut shell = Shell::ready(&script, within(SECOND, 2 * SECOND), GRACE)?;
-    let (events, over) = shell.events().await?;
-    assert_eq!(events[0], Event::OutOfTime);
-    assert_eq!(over, Ended::default());
-    shell.output.read_to_end(&mut Vec::new())?;
-    Ok(())
-}
-
-/// The child must be found before the signal ends its parent.
-#[tokio::test]
-async fn a_child_whose_parent_ends_first_is_ended_too() -> Result {
-    for (child, grace) in [
-        // TERM ends it.
-        ("sh -c 'echo ready; while :; do sleep 0.05; done'", 60),
-        // It ignores TERM, so it is killed.
-        (
-            "sh -c \"trap '' TERM; echo ready; while :; do sleep 0.05; done\"",
-            1,
-        ),
-        // It is killed without TERM.
-        ("sh -c 'echo ready; while :; do sleep 0.05; done'", 0),
-    ] {
-        let script = format!("{SETSID} {child}; :");
-        let limits = within(SECOND, (1 + grace) * SECOND);
-        let mut shell = Shell::ready(&script, limits, GRACE)?;
-        let (events, over) = shell.events().await?;
-        assert_eq!(events[0], Event::OutOfTime, "{script}");
-        assert_eq!(over, Ended::default(), "{script}");
-        // The output ends only when all processes have ended.
-        shell.output.read_to_end(&mut Vec::new())?;
-    }
-    Ok(())
-}
-
-/// The command must not continue to run while its processes are listed.
-#[tokio::test]
-async fn a_killed_command_stops_before_its_processes_are_listed() -> Result {
-    let mut shell = Shell::start("echo $$; while :; do :; done", Limits::NONE, GRACE)?;
-    let command: i32 = shell.line()?.parse()?;
-    shell.running.end(within(0, 0));
-    {
-        let mut next = pin!(shell.running.next());
-        poll_fn(|context| Poll::Ready(next.as_mut().poll(context).is_ready())).await;
-    }
-    shell.running.signal(Signal::CONT);
-    // The list has not been waited for.
-    let runs = |process: &Process| process.id.pid == command && !process.stopped && !process.zombie;
-    for attempt in 0.. {
-        if !processes(PS_TIMEOUT)?.iter().any(runs) {
-            break;
-        }
-        assert!(attempt < 200, "it still runs");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let (events, over) = shell.events().await?;
-    assert_eq!(events, [Event::Exited(Exit::Signal(Signal::KILL))]);
-    assert_eq!(over, Ended::default());
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_child_whose_parent_ended_before_the_limit_is_ended_too() -> Result {
-    let child = "sh -c 'echo ready; while :; do sleep 0.05; done'";
-    let script = format!("({SETSID} {child} & sleep 3); sleep 60");
-    let mut shell = Shell::ready(&script, within(4 * SECOND, 5 * SECOND), GRACE)?;
-    let (events, over) = shell.events().await?;
-    assert_eq!(events[0], Event::OutOfTime);
-    assert_eq!(over, Ended::default());
-    shell.output.read_to_end(&mut Vec::new())?;
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_process_that_left_the_group_and_its_parent_is_noticed() -> Result {
-    let daemon = "sh -c 'echo $$; while :; do sleep 0.05; done'";
-    let script = format!("{SETSID} {daemon} & read -r x < /dev/null; exit 0");
-    let mut shell = Shell::start(&script, Limits::NONE, GRACE)?;
-    let daemon: i32 = shell.line()?.parse()?;
-    let (events, over) = shell.events().await?;
-    let daemon = rustix::process::Pid::from_raw(daemon).expect("a process id");
-    rustix::process::kill_process(daemon, rustix::process::Signal::KILL)?;
-    assert_eq!(events, [Event::Exited(Exit::Code(0)), Event::LeftGroup]);
-    assert_eq!(over.unkillable, 1);
-    Ok(())
-}
-
 #[tokio::test]
 async fn signals_reach_the_whole_group() -> Result {
     let script = "trap 'echo parent; exit 7' USR1; (trap '' TERM; trap 'echo child; exit' USR1; echo ready; while :; do sleep 0.05; done) & wait; wait";
@@ -303,94 +204,6 @@ async fn signals_reach_the_whole_group() -> Result {
 }
 
 #[tokio::test]
-async fn a_command_that_a_signal_ends_has_its_number() -> Result {
-    // Uses TERM, because shells ignore INT in commands that they start in the background.
-    let mut shell = Shell::start("kill -TERM $$", Limits::NONE, GRACE)?;
-    let (events, _) = shell.events().await?;
-    assert_eq!(events, [Event::Exited(Exit::Signal(Signal::TERM))]);
-    Ok(())
-}
-
-#[tokio::test]
-async fn it_stops_while_it_starts_processes() -> Result {
-    let script = "echo ready; while :; do sleep 0; done";
-    let mut shell = Shell::ready(script, Limits::NONE, GRACE)?;
-    for _ in 0..20 {
-        shell.running.freeze();
-        assert_eq!(shell.next().await?, Event::Frozen);
-        shell.running.thaw();
-        assert_eq!(shell.next().await?, Event::Thawed);
-    }
-    shell.running.end(within(0, 0));
-    shell.events().await?;
-    Ok(())
-}
-
-#[tokio::test]
-async fn it_stands_still_until_it_is_continued() -> Result {
-    let script = "trap 'echo passed on' USR1; echo ready; while :; do sleep 0.05; echo tick; done";
-    let mut shell = Shell::ready(script, Limits::NONE, GRACE)?;
-    shell.running.freeze();
-    assert_eq!(shell.next().await?, Event::Frozen);
-    shell.running.signal(Signal::USR1);
-    shell.running.signal(Signal::CONT);
-    let waiting = tokio::time::timeout(Duration::from_millis(300), shell.running.next());
-    assert!(waiting.await.is_err(), "it stands still");
-    shell.running.thaw();
-    assert_eq!(shell.next().await?, Event::Thawed);
-    assert!(shell.prints("passed on"));
-    shell.running.end(within(0, 0));
-    let (events, over) = shell.events().await?;
-    assert_eq!(events, [Event::Exited(Exit::Signal(Signal::KILL))]);
-    assert_eq!(over, Ended::default());
-    Ok(())
-}
-
-#[tokio::test]
-async fn it_stands_still_again_at_once() -> Result {
-    let script = "echo $$; while :; do sleep 0.05; echo tick; done";
-    let mut shell = Shell::start(script, Limits::NONE, GRACE)?;
-    let pid: i32 = shell.line()?.parse()?;
-    shell.running.freeze();
-    assert_eq!(shell.next().await?, Event::Frozen);
-    for _ in 0..5 {
-        shell.running.thaw();
-        shell.running.freeze();
-        assert_eq!(shell.next().await?, Event::Thawed);
-        assert_eq!(shell.next().await?, Event::Frozen);
-    }
-    let processes = processes(PS_TIMEOUT)?;
-    let command = processes.iter().find(|process| process.id.pid == pid);
-    assert!(command.is_some_and(|process| process.stopped));
-    shell.running.end(within(0, 0));
-    shell.events().await?;
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_stopped_command_is_killed_at_the_first_limit() -> Result {
-    let script = "trap 'echo asked; exit' TERM; echo ready; while :; do sleep 0.05; done";
-    let mut shell = Shell::ready(script, within(2 * SECOND, 60 * SECOND), GRACE)?;
-    shell.running.freeze();
-    let (events, over) = shell.events().await?;
-    let killed = Event::Exited(Exit::Signal(Signal::KILL));
-    assert_eq!(events, [Event::Frozen, Event::OutOfTime, killed]);
-    assert_eq!(over, Ended::default());
-    assert!(!shell.prints("asked"));
-    Ok(())
-}
-
-#[tokio::test]
-async fn dropping_it_kills_what_the_command_left() -> Result {
-    let script = "(trap '' TERM; echo ready; while :; do sleep 0.05; done) & exit 0";
-    let mut shell = Shell::ready(script, Limits::NONE, GRACE)?;
-    assert_eq!(shell.next().await?, Event::Exited(Exit::Code(0)));
-    drop(shell.running);
-    shell.output.read_to_end(&mut Vec::new())?;
-    Ok(())
-}
-
-#[tokio::test]
 async fn dropping_it_kills_the_group() -> Result {
     let script = "trap '' TERM; sh -c 'echo ready; while :; do sleep 0.05; done'";
     let shell = Shell::ready(script, Limits::NONE, GRACE)?;
@@ -400,5 +213,15 @@ async fn dropping_it_kills_the_group() -> Result {
     } = shell;
     drop(running);
     output.read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stop_is_reported_and_a_signal_continues_it() -> Result {
+    let mut shell = Shell::start("kill -STOP $$; exit 7", Limits::NONE, GRACE)?;
+    assert_eq!(shell.next().await?, Event::Stopped(Signal::STOP));
+    shell.running.signal(Signal::CONT);
+    let (events, _) = shell.events().await?;
+    assert_eq!(events, [Event::Exited(Exit::Code(7))]);
     Ok(())
 }

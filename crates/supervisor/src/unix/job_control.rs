@@ -2,7 +2,7 @@
 
 use rustix::process::{Pid, Signal as Number, getpid, kill_current_process_group, kill_process};
 
-use crate::tty::Tty;
+use crate::unix::tty::Tty;
 use crate::{Exit, Signal};
 
 /// The job control of a command.
@@ -48,11 +48,6 @@ impl JobControl {
         }
         self.stopped = Some(signal);
         true
-    }
-
-    /// Records that the command continues. Returns false if no stop was reported.
-    pub(crate) fn continued(&mut self) -> bool {
-        self.stopped.take().is_some()
     }
 
     /// Records that the command has ended, or that no more is done for it.
