@@ -1,6 +1,6 @@
 //! Makes text from any source safe to print: short, without control sequences, and quoted for a shell.
 
-use platform::quoted;
+use crate::platform::quoted;
 
 /// How many characters are printed.
 const MOST: usize = 80;

@@ -14,8 +14,10 @@ use std::io::{BufWriter, ErrorKind, IsTerminal, Read, Write};
 use anstyle::{AnsiColor, Style};
 use connect::names_its_source;
 use dialoguer::Input;
-use platform::{TerminalModes, discard_typed, has_escape_sequences, is_dumb, termination};
-use text_layout::hanging;
+use supervisor::termination;
+
+use crate::layout::wrap::hanging;
+use crate::platform::{TerminalModes, discard_typed, has_escape_sequences, is_dumb};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::error::{Failure, Unconfirmed};

@@ -3,8 +3,8 @@
 use clap::{Arg, Args};
 use maintenance_lease::protocol::identity::{self, InvalidIdentity};
 
+use crate::platform::account;
 use connect::{ApiUser, Environment};
-use platform::account;
 
 use crate::words::hint_command::HEADING;
 use crate::words::holder::{Holder, HolderSource};

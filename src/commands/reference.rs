@@ -1,5 +1,8 @@
 //! `reference`: the whole help in one page, for docs/cli.md and for packagers. Not in the list of commands.
 
+mod man;
+mod markdown;
+
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -39,8 +42,8 @@ pub(crate) fn run(
     match &args.man {
         None => start
             .terminal
-            .data(help_pages::markdown(&command, HEADING).trim_end()),
-        Some(directory) => help_pages::write_man_pages(&command, HEADING, directory)
+            .data(markdown::markdown(&command, HEADING).trim_end()),
+        Some(directory) => man::write_man_pages(&command, HEADING, directory)
             .with_context(|| format!("man pages in {}", directory.display()))?,
     }
     Ok(Code::DONE)
@@ -49,8 +52,8 @@ pub(crate) fn run(
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
-    use help_pages::{markdown, verbs};
 
+    use super::markdown::{markdown, verbs};
     use super::*;
     use crate::app::Cli;
 

@@ -15,7 +15,7 @@ use anyhow::Context as _;
 use futures::join;
 use maintenance_lease::{Change, DEFAULT_REQUEST_TIMEOUT, NodeEvent};
 use supervisor::Signals;
-use under_lease::{CommandOutcome, Progress};
+use supervisor::under_lease::{CommandOutcome, Progress};
 
 pub(crate) use self::args::WithArgs;
 use self::exit_codes::Codes;
@@ -116,7 +116,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     let running = async {
         let signals = Signals::new().context("could not listen for signals")?;
         let report = |progress: Progress<'_>| messages.report(progress);
-        let outcome = under_lease::run(&held, child, args.grace, signals, report).await;
+        let outcome = supervisor::under_lease::run(&held, child, args.grace, signals, report).await;
         Ok::<_, Failure>(outcome.map_err(anyhow::Error::new)?)
     };
     let running = async { join!(running, events::post(session, events)) };

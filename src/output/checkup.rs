@@ -1,8 +1,8 @@
 //! What `doctor` found, in words and as data.
 
+use crate::layout::table::with_words;
 use schemars::JsonSchema;
 use serde::Serialize;
-use text_layout::table::with_words;
 
 use super::data::{ApiVersion, List, ListEntry, kind};
 use crate::words::doctor;

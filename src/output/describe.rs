@@ -1,10 +1,10 @@
 //! Everything about a node's lock on one page, as `kubectl describe` prints it.
 
+use crate::layout::table::with_words;
 use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeLookup, Waiter};
 use pod_safety::words::age;
-use text_layout::table::with_words;
 
 use super::status::{Heartbeat, View};
 use crate::text::escape;

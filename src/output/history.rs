@@ -1,12 +1,12 @@
 //! The last locks of nodes, as a table and as data.
 
+use crate::layout::table::{AlignedTable, Column, first_to_fit};
 use maintenance_lease::protocol::identity::person;
 use maintenance_lease::protocol::{Instant, Now, Span};
 use maintenance_lease::{Ending, NodeLease, PastLock};
 use pod_safety::words::age;
 use schemars::JsonSchema;
 use serde::Serialize;
-use text_layout::table::{AlignedTable, Column, first_to_fit};
 
 use super::data::{ApiVersion, List, ListEntry, Time, kind};
 use super::item_error::ItemError;

@@ -5,11 +5,11 @@ mod record;
 #[cfg(test)]
 mod tests;
 
+use crate::layout::table::{self, AlignedTable, first_to_fit};
 use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{AnyLease, LeasePurpose, NAMESPACE, NodeLease};
 use pod_safety::words::age;
-use text_layout::table::{self, AlignedTable, first_to_fit};
 
 pub(crate) use self::entry::LeaseEntry;
 pub(crate) use self::record::{LeaseList, list};

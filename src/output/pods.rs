@@ -5,9 +5,9 @@ mod record;
 #[cfg(test)]
 mod tests;
 
+use crate::layout::table::{GAP, with_words};
 use maintenance_lease::protocol::Now;
 use pod_safety::stuck::Stuck;
-use text_layout::table::{GAP, with_words};
 
 use self::item::{Item, items};
 pub(crate) use self::record::{StuckList, list};

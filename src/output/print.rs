@@ -1,9 +1,9 @@
 //! Data in the requested format.
 
+use crate::layout::table::{AlignedTable, Column};
 use anyhow::Context as _;
 use kubectl_templates::{Rendered, Template};
 use serde::Serialize;
-use text_layout::table::{AlignedTable, Column};
 
 use super::data::Data;
 use super::item::{Item, NodeList};

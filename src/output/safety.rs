@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::layout::table::with_words;
 use pod_safety::checks::{Level, OF_NODE, UNREAD, Verdict};
 use pod_safety::report::{DeletionTarget, Report};
 use pod_safety::words::few;
-use text_layout::table::with_words;
 
 use crate::text::escape;
 use crate::words::fencing::count;

@@ -1,13 +1,13 @@
 //! Why an object is stuck: a paragraph with the next commands, and as data, which `docs/json.md` documents.
 
+use crate::layout::table::{GAP, with_words};
+use crate::layout::wrap::hanging;
 use maintenance_lease::protocol::Now;
 use pod_safety::facts::Obstacle;
 use pod_safety::outcome::Outcome;
 use pod_safety::why::{self as safety, StuckCode, StuckState};
 use schemars::JsonSchema;
 use serde::Serialize;
-use text_layout::hanging;
-use text_layout::table::{GAP, with_words};
 
 use super::data::{ApiVersion, List, ListEntry, Time, kind};
 use crate::object::{Kind, Object};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures::FutureExt as _;
 use futures::future::{LocalBoxFuture, Shared};
-use platform::termination;
+use supervisor::termination;
 use tokio::sync::Notify;
 
 use super::background;

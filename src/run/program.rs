@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::is_separator;
 
-use platform::is_executable;
+use crate::platform::is_executable;
 
 use crate::error::ProgramError;
 

@@ -12,7 +12,7 @@ use futures::poll;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{Change, Error, Maintenance, NodeLease, NodeLookup};
 use other_tools::{Activity, Finding};
-use platform::termination;
+use supervisor::termination;
 use tokio::time::timeout;
 
 use super::interruption::or_interrupted;

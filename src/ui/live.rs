@@ -3,8 +3,8 @@
 use std::io::{self, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::layout::cut::cut;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
-use text_layout::cut;
 
 /// The width if that of the terminal is unknown.
 const USUAL_WIDTH: u16 = 80;

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use crate::platform::is_quotable;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity;
-use platform::is_quotable;
 
 use crate::object::{self, Kind};
 use crate::text::{escape, for_shell};

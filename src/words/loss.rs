@@ -1,10 +1,10 @@
 //! A lost lock while a command runs under it, in two lines: what happened, and the next step.
 
+use crate::platform::KILL;
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{Lost, LostBy, NodeLease};
-use platform::KILL;
 use supervisor::Signal;
-use under_lease::Stage;
+use supervisor::under_lease::Stage;
 
 use super::holder_name::{named, of_node, person};
 use super::lock::{about, why};

@@ -21,7 +21,7 @@ use crate::output::print;
 pub(crate) struct Arguments {}
 
 /// The packages whose tests also support other systems.
-const WITH_TESTS: [&str; 3] = ["boot-clock", "platform", "supervisor"];
+const WITH_TESTS: [&str; 2] = ["boot-clock", "supervisor"];
 
 /// The package that tests a release on macOS. It depends on the packages that start the control plane.
 const XTASK: [&str; 1] = ["xtask"];

@@ -98,7 +98,7 @@ impl Args {
     /// # Errors
     /// If the lease duration is too short for this number of missed renewals.
     pub(crate) fn keep(&self) -> Result<Keep, Failure> {
-        let stop = under_lease::stop(self.grace);
+        let stop = supervisor::under_lease::stop(self.grace);
         let shortest = Terms::shortest_tolerating(self.missed_renewals, Span::from(stop));
         if self.lease_duration < Duration::from_secs(shortest.into()) {
             let shown = humantime::format_duration;

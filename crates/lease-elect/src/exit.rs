@@ -3,7 +3,7 @@
 //! not exist.
 
 use supervisor::Exit;
-use under_lease::CommandOutcome;
+use supervisor::under_lease::CommandOutcome;
 
 /// An exit code of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

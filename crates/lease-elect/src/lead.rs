@@ -7,9 +7,9 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::{Error, HeldLease, HeldState};
+use supervisor::under_lease::{CommandOutcome, Progress};
 use supervisor::{Command, Exit, Signals};
 use tokio::time::{sleep, timeout};
-use under_lease::{CommandOutcome, Progress};
 
 use crate::election_state::ElectionState;
 use crate::exit::Code;
@@ -65,7 +65,8 @@ impl Lead {
         let command = self.environment(Command::new(daemon), &held_state);
         let show_progress = |progress: Progress<'_>| show_progress(&self.election_state, progress);
         let held = std::slice::from_ref(&self.held);
-        match under_lease::run(held, command, self.grace, signals, show_progress).await {
+        match supervisor::under_lease::run(held, command, self.grace, signals, show_progress).await
+        {
             Ok(outcome) => Ok(self.end(&outcome).await),
             Err(error) => self.give_up(error.into()).await,
         }

@@ -86,8 +86,9 @@ mod not_run;
 )]
 mod plan;
 mod program;
+pub mod under_lease;
 
-// Only this file and `elsewhere/` select code by operating system. On Linux, `elsewhere/` is compiled only for tests.
+// Only this file, `program.rs` and the folders of systems select code by operating system. On Linux, `elsewhere/` is compiled only for tests.
 
 #[cfg(any(test, not(target_os = "linux")))]
 #[cfg_attr(

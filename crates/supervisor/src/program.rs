@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 /// on other systems, it is `name`.
 #[must_use]
 pub fn find_program(name: &OsStr) -> OsString {
-    let is_windows = cfg!(windows);
     let (path, extensions) = (std::env::var_os("PATH"), std::env::var_os("PATHEXT"));
-    let found = is_windows
+    let found = cfg!(windows)
         .then(|| find(name, path.as_deref(), extensions.as_deref(), Path::is_file))
         .flatten();
     found.map_or_else(|| name.to_owned(), Into::into)

@@ -148,7 +148,7 @@ impl WithArgs {
 
     /// How long before the deadline COMMAND gets its stop signal.
     pub(super) fn stop(&self) -> Duration {
-        under_lease::stop(self.grace)
+        supervisor::under_lease::stop(self.grace)
     }
 
     /// Refuses a lease that is too short to be renewed in time if each request takes `request`.

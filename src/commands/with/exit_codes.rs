@@ -1,6 +1,6 @@
 //! The exit code of `with`: that of its command, or one that says why the command has none.
 
-use under_lease::CommandOutcome;
+use supervisor::under_lease::CommandOutcome;
 
 use super::args::WithArgs;
 use crate::exit::Code;

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::platform::ENDS_STOPPED_COMMANDS;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{HeldState, Lost, NodeLease};
-use platform::ENDS_STOPPED_COMMANDS;
-use under_lease::{Progress, Stage};
+use supervisor::under_lease::{Progress, Stage};
 
 use crate::run::session::Session;
 use crate::ui::Terminal;

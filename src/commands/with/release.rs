@@ -6,8 +6,8 @@ use futures::future::join_all;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::{Done, Error, HeldLease, Lost, LostBy, Subject};
 use other_tools::may_have_keys;
+use supervisor::under_lease::{CommandOutcome, Stage};
 use tokio::time::timeout;
-use under_lease::{CommandOutcome, Stage};
 
 use crate::error::ProtectionError;
 use crate::run::interruption::Interruption;

@@ -1,11 +1,11 @@
 //! The columns of a status.
 
+use crate::layout::table::{self, AlignedTable};
 use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{LONGEST_REASON, NodeLease, NodeLookup, NodeRow};
 use pod_safety::node_health::Health;
 use pod_safety::words::age;
-use text_layout::table::{self, AlignedTable};
 
 use super::view::{Heartbeat, View};
 use crate::text::escape;

@@ -1,23 +1,22 @@
-//! The differences between operating systems for the code in `src/`.
-#![warn(missing_docs)]
+//! What differs between operating systems: the terminal, accounts, executable files, and how the shell quotes.
 
 mod shell;
 
 use std::ffi::OsStr;
 
-pub use shell::{is_quotable, quoted};
+pub(crate) use shell::{is_quotable, quoted};
 
 /// Whether `with` ends a stopped command (Ctrl-Z) at its deadline.
-pub const ENDS_STOPPED_COMMANDS: bool = cfg!(target_os = "linux");
+pub(crate) const ENDS_STOPPED_COMMANDS: bool = cfg!(target_os = "linux");
 
 /// The command that kills a process, without the process id.
-pub const KILL: &str = match cfg!(windows) {
+pub(crate) const KILL: &str = match cfg!(windows) {
     true => "taskkill /F /PID",
     false => "kill -KILL",
 };
 
 /// Whether a terminal cannot rewrite a line, according to the value of `TERM`.
-pub fn is_dumb(term: Option<&OsStr>) -> bool {
+pub(crate) fn is_dumb(term: Option<&OsStr>) -> bool {
     is_dumb_on(cfg!(windows), term)
 }
 
@@ -32,25 +31,11 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub use unix::{TerminalModes, account, discard_typed, has_escape_sequences, is_executable};
-#[cfg(unix)]
-use unix::{hung_up, interrupted, quit, terminated};
+pub(crate) use unix::{TerminalModes, account, discard_typed, has_escape_sequences, is_executable};
 #[cfg(windows)]
-pub use windows::{TerminalModes, account, discard_typed, has_escape_sequences, is_executable};
-#[cfg(windows)]
-use windows::{hung_up, interrupted, quit, terminated};
-
-/// Completes at Ctrl-C or Ctrl-\, if the terminal is gone, or if the process is asked to end, for example by
-/// `timeout` or a canceled job. Signals that were ignored at the start, for example because of `nohup`, stay
-/// ignored.
-pub async fn termination() {
-    tokio::select! {
-        () = interrupted() => {}
-        () = terminated() => {}
-        () = hung_up() => {}
-        () = quit() => {}
-    }
-}
+pub(crate) use windows::{
+    TerminalModes, account, discard_typed, has_escape_sequences, is_executable,
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! The outcome of a command.
 
-use supervisor::{Ended, Exit};
+use crate::{Ended, Exit};
 
 /// The outcome of a command that ran under leases.
 #[derive(Debug)]

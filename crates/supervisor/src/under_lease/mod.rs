@@ -4,9 +4,7 @@
 //! a lease is lost. It is stopped while a lease must be checked. This is the case if the clocks show that
 //! time may have passed unnoticed, for example in a virtual machine that was paused.
 //!
-//! `maintenance-lease` keeps the leases, and `supervisor` ends the command in time. This crate connects the
-//! two. It prints nothing: the caller turns the [`Progress`] into messages.
-#![warn(missing_docs)]
+//! `maintenance-lease` keeps the leases. This prints nothing: the caller turns the [`Progress`] into messages.
 
 mod outcome;
 mod progress;

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use clap::Command;
 
-use crate::{is_shared, verbs};
+use super::markdown::{is_shared, verbs};
 
 /// Writes the page of the program and one page for each listed command to `directory`. The flags under the heading `shared`
 /// are those of all commands: only the page of the program has them.
 ///
 /// # Errors
 /// If a file can't be written.
-pub fn write_man_pages(command: &Command, shared: &str, directory: &Path) -> io::Result<()> {
+pub(super) fn write_man_pages(command: &Command, shared: &str, directory: &Path) -> io::Result<()> {
     std::fs::create_dir_all(directory)?;
     for page in std::iter::once(command).chain(verbs(command)) {
         let page = for_man(page.clone(), shared);

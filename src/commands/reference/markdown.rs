@@ -2,11 +2,9 @@
 
 use clap::{Arg, Command};
 
-use crate::{is_shared, verbs};
-
 /// The page, in Markdown. The flags under the heading `shared` are those of all commands: they stand there once.
 #[must_use]
-pub fn markdown(command: &Command, shared: &str) -> String {
+pub(super) fn markdown(command: &Command, shared: &str) -> String {
     let mut page = String::new();
     let program = command.get_bin_name().unwrap_or_default();
     page.push_str(&format!("# {program}\n\n"));
@@ -159,6 +157,18 @@ fn cell(text: &str) -> String {
 fn push_shell(page: &mut String, text: &str) {
     let lines: Vec<&str> = text.trim_matches('\n').lines().map(str::trim).collect();
     page.push_str(&format!("```sh\n{}\n```\n\n", lines.join("\n")));
+}
+
+/// The commands that the help lists, in their order.
+pub(super) fn verbs(command: &Command) -> impl Iterator<Item = &Command> {
+    command
+        .get_subcommands()
+        .filter(|verb| !verb.is_hide_set() && verb.get_name() != "help")
+}
+
+/// Whether all commands have `arg`, whose heading is then `shared`.
+pub(super) fn is_shared(arg: &Arg, shared: &str) -> bool {
+    arg.get_help_heading() == Some(shared)
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use maintenance_lease::{HeldState, Lost};
-use supervisor::{Exit, Signal};
+
+use crate::{Exit, Signal};
 
 /// An event of the command or its leases.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// `text`, or the part of it that fits into `width` columns with `…` at the end.
 #[must_use]
-pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
+pub(crate) fn cut(text: &str, width: usize) -> Cow<'_, str> {
     if text.width() <= width {
         return text.into();
     }

@@ -6,10 +6,10 @@ use futures::FutureExt as _;
 use futures::future::{pending, select_all};
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::{HeldLease, HeldState, Lost, LostBy};
-use supervisor::{Command, Ended, Event, Exit, Limits, Running, Signal, Signals, StartError};
 use tokio::time::{Instant, sleep_until};
 
-use crate::{CommandOutcome, Progress, Stage};
+use crate::under_lease::{CommandOutcome, Progress, Stage};
+use crate::{Command, Ended, Event, Exit, Limits, Running, Signal, Signals, StartError};
 
 /// How long before a deadline all remaining processes are killed. Killing them may take this long.
 const RESERVE: Duration = Duration::from_secs(1);

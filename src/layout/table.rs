@@ -6,31 +6,31 @@ use std::borrow::Cow;
 use comfy_table::{ColumnConstraint, Row, Table, TableStyle, Width};
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::wrap::hanging;
+use crate::layout::wrap::hanging;
 
 /// The space between columns.
-pub const GAP: &str = "   ";
+pub(crate) const GAP: &str = "   ";
 
 /// How many rows are laid out at once. comfy-table needs many times the memory of its text.
 const BLOCK: usize = 256;
 
 /// The maximum length of a cell in characters. Some cells come from other tools, which may write a megabyte.
-pub const LONGEST: usize = 1024;
+pub(crate) const LONGEST: usize = 1024;
 
 /// A column of a table.
 #[derive(Clone, Debug)]
-pub struct Column {
+pub(crate) struct Column {
     /// Its header.
-    pub header: String,
+    pub(crate) header: String,
     /// The minimum width to which its cells may be cut to fit a terminal; `None` if they are never cut. At
     /// most one column of a table may be cut.
-    pub least: Option<u16>,
+    pub(crate) least: Option<u16>,
 }
 
 impl Column {
     /// A column whose cells are never cut.
     #[must_use]
-    pub fn uncut(header: impl Into<String>) -> Self {
+    pub(crate) fn uncut(header: impl Into<String>) -> Self {
         Self {
             header: header.into(),
             least: None,
@@ -40,7 +40,7 @@ impl Column {
 
 /// A table that can be printed in parts. Later rows are aligned with the first rows.
 #[derive(Debug)]
-pub struct AlignedTable {
+pub(crate) struct AlignedTable {
     columns: Vec<Column>,
     /// Whether the headers must still be printed.
     headers: bool,
@@ -55,7 +55,7 @@ pub struct AlignedTable {
 impl AlignedTable {
     /// Creates a table without rows. `fit` is the width of the terminal, if the output is a terminal.
     #[must_use]
-    pub fn new(columns: Vec<Column>, headers: bool, fit: Option<usize>) -> Self {
+    pub(crate) fn new(columns: Vec<Column>, headers: bool, fit: Option<usize>) -> Self {
         Self {
             columns,
             headers,
@@ -67,7 +67,7 @@ impl AlignedTable {
 
     /// Reserves room for later rows that look like this one, if the terminal is wide enough.
     #[must_use]
-    pub fn with_typical(self, row: Vec<String>) -> Self {
+    pub(crate) fn with_typical(self, row: Vec<String>) -> Self {
         Self {
             typical: Some(row),
             ..self
@@ -77,7 +77,7 @@ impl AlignedTable {
     /// Whether the terminal is wide enough for `rows` as the first rows, and for later rows that look like
     /// the typical row.
     #[must_use]
-    pub fn fits(&self, rows: impl IntoIterator<Item = Vec<String>>) -> bool {
+    pub(crate) fn fits(&self, rows: impl IntoIterator<Item = Vec<String>>) -> bool {
         let headers = self.headers();
         let all = headers.into_iter().chain(rows).chain(self.typical.clone());
         self.fitting(&needed(all)).is_some()
@@ -87,7 +87,7 @@ impl AlignedTable {
     ///
     /// Iterates over the rows twice: once for the widths, and once for the lines. So not all cells are in
     /// memory at once. The rows must be the same both times.
-    pub fn rows(
+    pub(crate) fn rows(
         &mut self,
         rows: impl IntoIterator<Item = Vec<String>, IntoIter: Clone>,
     ) -> Vec<String> {
@@ -184,7 +184,7 @@ impl AlignedTable {
 }
 
 /// The first of the tables that fits, otherwise the last one, with its rows.
-pub fn first_to_fit<R>(tables: impl IntoIterator<Item = (AlignedTable, R)>) -> String
+pub(crate) fn first_to_fit<R>(tables: impl IntoIterator<Item = (AlignedTable, R)>) -> String
 where
     R: IntoIterator<Item = Vec<String>, IntoIter: Clone>,
 {
@@ -229,7 +229,7 @@ const LEAST_WORDS: usize = 24;
 /// Rows of aligned cells, each followed by text that is wrapped within `fit` and stays aligned. `least`
 /// contains the minimum widths of the cells. comfy-table does not wrap the text, because it would split
 /// commands that users paste.
-pub fn with_words(
+pub(crate) fn with_words(
     rows: impl IntoIterator<Item = (Vec<String>, String)>,
     least: &[u16],
     gap: &str,

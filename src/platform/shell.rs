@@ -4,12 +4,12 @@
 ///
 /// On Windows, the result is for both cmd and PowerShell. Double quotes are the only quotes that they share.
 /// A character that could end the quotes or be expanded within them becomes `?`.
-pub fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     quoted_on(cfg!(windows), word)
 }
 
 /// Whether [`quoted`] preserves all of `word`.
-pub fn is_quotable(word: &str) -> bool {
+pub(crate) fn is_quotable(word: &str) -> bool {
     is_quotable_on(cfg!(windows), word)
 }
 

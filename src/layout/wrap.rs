@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr as _;
 /// Line breaks are kept. A word is never split. A command in backticks is not split either, because it may be
 /// pasted.
 #[must_use]
-pub fn hanging(head: &str, words: &str, width: Option<usize>) -> String {
+pub(crate) fn hanging(head: &str, words: &str, width: Option<usize>) -> String {
     let indent = head.width();
     let room = width.map_or(usize::MAX, |width| width.saturating_sub(indent));
     let lines: Vec<String> = words.lines().flat_map(|line| wrapped(line, room)).collect();

@@ -1,9 +1,5 @@
 //! Tables as `kubectl get` prints them, and wrapped or cut text, within the width of a terminal.
-#![warn(missing_docs)]
 
-mod cut;
-pub mod table;
-mod wrap;
-
-pub use cut::cut;
-pub use wrap::hanging;
+pub(crate) mod cut;
+pub(crate) mod table;
+pub(crate) mod wrap;
