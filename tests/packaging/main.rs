@@ -8,7 +8,6 @@ mod links;
 #[path = "../support/namespace.rs"]
 mod namespace;
 mod pasted_hints;
-mod readme;
 mod release;
 mod rights;
 mod sentences;

@@ -1,5 +1,5 @@
 //! The man page and the completions, generated from the definition of the arguments. Users never call this:
-//! `cargo xtask gen` does.
+//! `cargo xtask gen` and `packaging/prepare` do.
 
 use std::ffi::OsString;
 
