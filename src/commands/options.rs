@@ -63,10 +63,6 @@ mod tests {
             assert!(text.contains(flag), "{flag}: {text}");
         }
         assert!(text.contains("Bearer token"), "{text}");
-        assert!(
-            !text.contains("--cache-dir"),
-            "accepted only for kubectl: {text}"
-        );
         assert!(!text.contains("--help"), "{text}");
     }
 }

@@ -19,10 +19,10 @@ pub(super) fn cause(error: &ApiError) -> String {
 pub(super) fn words(error: &ApiError) -> Option<(String, Option<String>)> {
     let error = match error {
         ApiError::Transport(source) => ConnectError::classify(source)?,
-        ApiError::TimedOut(after) => ConnectError::TimedOut { after: *after },
-        ApiError::Status(status) if status.code == 401 => ConnectError::Unauthorized {
-            message: status.message.clone(),
-        },
+        ApiError::TimedOut(after) => ConnectError::timed_out(*after),
+        ApiError::Status(status) if status.code == 401 => {
+            ConnectError::unauthorized(&status.message)
+        }
         ApiError::CutShort { .. } => {
             let again = "run the command again".to_owned();
             return Some((escape(&error.to_string()), Some(again)));

@@ -81,7 +81,7 @@ fn unknown_names_are_refused() {
     let run = |flag| Maint::version().args([flag]).kubeconfig(&config.path());
     run("--context=nope").fails("error: context \"nope\" does not exist");
     run("--cluster=nope").fails("error: cluster \"nope\" does not exist");
-    run("--user=nope").fails("error: auth info \"nope\" does not exist");
+    run("--user=nope").fails("error: user \"nope\" does not exist");
     run("--context=test").succeeds();
     run("--cluster=cluster").succeeds();
     run("--user=user").succeeds();
@@ -102,15 +102,15 @@ fn dangling_contexts_are_refused() {
     write("y");
     Maint::version()
         .kubeconfig(&config.path())
-        .fails("Error in configuration: context was not found for specified context: x");
+        .fails("error: context \"x\" does not exist");
     write("x, context: {cluster: c}");
     Maint::version()
         .kubeconfig(&config.path())
-        .fails("error: cluster \"c\" was not found for context \"x\"");
+        .fails("error: cluster \"c\" does not exist");
     write("x, context: {user: u}");
     Maint::version()
         .kubeconfig(&config.path())
-        .fails("error: user \"u\" was not found for context \"x\"");
+        .fails("error: user \"u\" does not exist");
 }
 
 /// The message names the file and the position, but does not quote the content.

@@ -1,6 +1,6 @@
 //! Credentials: certificates, tokens and plugins.
 
-use control_plane::{Authority, Identity, shared};
+use control_plane::shared;
 
 use crate::support::kubeconfig::{Kubeconfig, real_cluster};
 use crate::support::maint::Maint;
@@ -40,32 +40,6 @@ fn client_certificate_identifies_the_user() {
         .meets_refusal_as("ben");
 }
 
-/// kubectl also uses client certificates of X.509 version 1, which kube refuses to read.
-#[test]
-fn client_certificate_of_version_1_is_shown() {
-    let client = Identity {
-        cert_pem: include_str!("../../crates/connect/testdata/version-1.crt").to_owned(),
-        key_pem: include_str!("../../crates/connect/testdata/version-1.key").to_owned(),
-    };
-    let authority = Authority::new("test").unwrap();
-    let server = Server::tls_for(&client, &authority.server(&["127.0.0.1"]).unwrap());
-    let cluster = format!(
-        "{{server: \"https://{}\", certificate-authority: ca.crt}}",
-        server.address
-    );
-    let user = "{client-certificate: user.crt, client-key: user.key}";
-    let certified = Kubeconfig::new(&cluster, user);
-    certified.write("user.crt", &client.cert_pem);
-    certified.write("user.key", &client.key_pem);
-    let anonymous = Kubeconfig::new(&cluster, "{}");
-    for config in [&certified, &anonymous] {
-        config.write("ca.crt", &authority.pem());
-    }
-    Maint::version().kubeconfig(&certified.path()).succeeds();
-    let refused = Maint::version().kubeconfig(&anonymous.path()).run();
-    assert_eq!(refused.code, 1, "{refused:?}");
-}
-
 /// The message names the missing part.
 #[test]
 fn incomplete_client_certificate_is_named() {
@@ -95,13 +69,6 @@ fn token_identifies_the_user() {
     Maint::version()
         .args(["--as=root"])
         .kubeconfig(&file.path())
-        .meets_refusal_as(teller);
-    // The token counts if the file cannot be read.
-    let both = format!("{{token: {token}, tokenFile: missing}}");
-    let both = Kubeconfig::new(&real_cluster(""), &both);
-    Maint::version()
-        .args(["--as=root"])
-        .kubeconfig(&both.path())
         .meets_refusal_as(teller);
     let none = Kubeconfig::new(&real_cluster(""), "{token: stale}");
     Maint::version()

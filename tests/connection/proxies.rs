@@ -158,7 +158,7 @@ fn failing_proxies_are_named() {
         ));
     }
     run("ftp://me:s3cret@127.0.0.1:1".to_owned()).fails(
-        "error: invalid 'proxy-url' \"ftp://…@127.0.0.1:1\": unsupported scheme \"ftp\", must be http, https, or socks5",
+        "error: invalid proxy ftp://127.0.0.1:1: must be http://HOST:PORT or socks5://HOST:PORT",
     );
 }
 

@@ -32,16 +32,3 @@ fn a_list_ends_with_its_last_bracket() {
         assert_eq!(run.code == 0, end == "]}", "{run:?}");
     }
 }
-
-#[test]
-fn an_answer_that_cannot_be_decompressed_has_our_own_message() {
-    let head = HEAD.replace("\r\n\r\n", "\r\ncontent-encoding: gzip\r\n\r\n");
-    let server = Server::hanging_up(format!("{head}{BEGUN}]}}"));
-    let address = server.address.to_string();
-    let run = Maint::verb("release")
-        .args(["--mine", "--holder=bob", "-s", &address])
-        .run();
-    let expected = "Unable to connect to the server: could not decompress the server's answer";
-    assert_eq!(run.stderr.lines().next(), Some(expected), "{run:?}");
-    assert_eq!(run.code, 1, "{run:?}");
-}

@@ -49,7 +49,6 @@ impl ApiUser {
         }
         match user.token_file.is_some()
             || user.token.is_some()
-            || user.username.is_some()
             || user.exec.is_some()
             || user.auth_provider.is_some()
         {

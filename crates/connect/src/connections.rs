@@ -70,20 +70,12 @@ impl Connections {
             target.cluster.proxy_url.as_deref(),
             environment,
         )?;
-        let proxy_tls = match &proxy {
-            Some(uri) if uri.scheme_str() == Some("https") => {
-                Some(tls::system_trust(&target.server)?)
-            }
-            _ => None,
-        };
         let tls = if target.is_secure() {
             tls::client_config(target, &identity)?
         } else {
             tls::no_trust()
         };
-        let dialer = Dialer::new(request_timeout, proxy, || {
-            proxy_tls.unwrap_or_else(tls::no_trust)
-        });
+        let dialer = Dialer::new(request_timeout, proxy);
         let builder = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http();
@@ -214,7 +206,7 @@ fn is_no_http2(err: &legacy::Error) -> bool {
 /// Whether a request waited for the handshake of another request and failed with it. The connection pool does
 /// not report the cause to this request, so it must try again to find the cause.
 fn is_of_another(err: &legacy::Error) -> bool {
-    err.is_connect() && ConnectError::classify_cause(err).is_none()
+    err.is_connect() && ConnectError::of_cause(err).is_none()
 }
 
 fn client_builder() -> legacy::Builder {
@@ -274,9 +266,8 @@ impl Service<Uri> for Http2Connector {
 }
 
 fn server_name(name: &str) -> Result<ServerName<'static>, ConnectError> {
-    ServerName::try_from(name.to_owned()).map_err(|_| ConnectError::Transport {
-        detail: format!("invalid tls-server-name {name:?}"),
-    })
+    ServerName::try_from(name.to_owned())
+        .map_err(|_| ConnectError::new(format!("invalid tls-server-name {name:?}")))
 }
 
 impl Service<Request<Body>> for Connections {

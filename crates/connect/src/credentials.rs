@@ -4,13 +4,13 @@
 //! longer than the request that started it. It sends credentials over plain HTTP too. kubectl does none of
 //! this.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use std::{fs, io};
 
 use chrono::{DateTime, Utc};
 use futures::FutureExt as _;
@@ -19,10 +19,9 @@ use http::{HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
 use kube::client::Body;
 use tower::{BoxError, Layer, Service};
 
-use super::dial::basic;
 use super::error::{ConnectError, in_words};
-use super::exec_plugin::{Credential, Plugin, PluginError, Stdin};
-use super::kubeconfig::{AuthProvider, User};
+use super::exec_plugin::{Credential, Plugin, Stdin, undecodable};
+use super::kubeconfig::AuthProvider;
 use super::selection::ConnectTarget;
 use super::tls::Identity;
 use super::{Notice, Notices};
@@ -30,8 +29,7 @@ use super::{Notice, Notices};
 /// After this time, a message names the plugin, because it may be waiting for input or hang.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// Files are read again after this time: service account tokens are replaced while a pod runs, and the certificates of
-/// kubelets and cert-manager before they expire.
+/// Files are read again after this time: service account tokens are replaced while a pod runs.
 const FILE_FRESH: Duration = Duration::from_secs(50);
 
 /// The source of the header.
@@ -41,7 +39,6 @@ pub(super) enum Credentials {
     None,
     Fixed(HeaderValue),
     File(Arc<TokenFile>),
-    Certificate(Arc<CertificateFiles>),
     Plugin(Arc<PluginCredentials>),
 }
 
@@ -55,38 +52,26 @@ impl Credentials {
         notices: &Notices,
     ) -> Result<Self, ConnectError> {
         let user = &target.user;
-        let owner = || target.user_description.clone().unwrap_or_default();
         if !target.is_secure() {
             return Ok(Self::None);
         }
-        let invalid = |_| ConnectError::InvalidCredential {
-            what: "token",
-            owner: owner(),
-            detail: "it has characters that are not allowed in an HTTP header".to_owned(),
+        let bearer = |token| {
+            bearer(token).map_err(|_| {
+                let owner = target.user_description.as_deref().unwrap_or_default();
+                ConnectError::new(format!(
+                    "token of {owner}: it has characters that are not allowed in an HTTP header"
+                ))
+            })
         };
         if let Some(path) = &user.token_file {
-            let path = Path::new(path);
-            // As in client-go, the token counts until the file can be read.
-            let file = match (TokenFile::open(path), &user.token) {
-                (Err(_), Some(token)) => bearer(token)
-                    .map(|token| TokenFile::starting_with(token, path))
-                    .map_err(invalid),
-                (file, _) => file,
-            };
-            return file.map(Arc::new).map(Self::File);
+            let file = TokenFile::open(Path::new(path))?;
+            return Ok(Self::File(Arc::new(file)));
         }
         if let Some(token) = &user.token {
-            return bearer(token).map(Self::Fixed).map_err(invalid);
-        }
-        if let Some(name) = &user.username {
-            return basic(name, user.password.as_deref().unwrap_or_default())
-                .map(Self::Fixed)
-                .map_err(invalid);
+            return bearer(token).map(Self::Fixed);
         }
         if let Some(provider) = &user.auth_provider {
-            return bearer(id_token(provider)?)
-                .map(Self::Fixed)
-                .map_err(invalid);
+            return bearer(id_token(provider)?).map(Self::Fixed);
         }
         match &user.exec {
             Some(exec)
@@ -101,26 +86,21 @@ impl Credentials {
                     last: Mutex::default(),
                 })))
             }
-            _ => Ok(CertificateFiles::of_user(user, identity)
-                .map_or(Self::None, |files| Self::Certificate(Arc::new(files)))),
+            _ => Ok(Self::None),
         }
     }
 
     /// Runs the credential plugin, if there is one, before the first request. The user may have to log in,
     /// and the time limit of a request must not interrupt that.
-    pub(super) async fn obtain(&self) -> Result<(), PluginError> {
+    pub(super) async fn obtain(&self) -> Result<(), ConnectError> {
         self.header().await.map(drop)
     }
 
-    async fn header(&self) -> Result<Option<HeaderValue>, PluginError> {
+    async fn header(&self) -> Result<Option<HeaderValue>, ConnectError> {
         match self {
             Self::None => Ok(None),
             Self::Fixed(header) => Ok(Some(header.clone())),
             Self::File(file) => Ok(Some(file.header().await)),
-            Self::Certificate(files) => {
-                files.read_again().await;
-                Ok(None)
-            }
             Self::Plugin(plugin) => plugin.header().await,
         }
     }
@@ -128,8 +108,11 @@ impl Credentials {
 
 /// The ID token of the only provider that kubectl still supports. The other providers became plugins.
 fn id_token(provider: &AuthProvider) -> Result<&str, ConnectError> {
-    let unsupported = || ConnectError::AuthProvider {
-        name: provider.name.clone(),
+    let unsupported = || {
+        ConnectError::new(format!(
+            "the {} auth plugin is not supported",
+            provider.name
+        ))
     };
     if provider.name != "oidc" {
         return Err(unsupported());
@@ -155,15 +138,11 @@ pub(super) struct TokenFile {
 
 impl TokenFile {
     fn open(path: &Path) -> Result<Self, ConnectError> {
-        let header = Self::read(path).map_err(|detail| ConnectError::Transport { detail })?;
-        Ok(Self::starting_with(header, path))
-    }
-
-    fn starting_with(header: HeaderValue, path: &Path) -> Self {
-        Self {
+        let header = Self::read(path).map_err(ConnectError::new)?;
+        Ok(Self {
             path: path.to_owned(),
             last: Mutex::new((header, Instant::now())),
-        }
+        })
     }
 
     /// The latest header. The file is read in a separate thread, because a file system may hang. Renewals of
@@ -200,46 +179,6 @@ impl TokenFile {
     }
 }
 
-/// The files of a client certificate and its key.
-pub(super) struct CertificateFiles {
-    certificate: PathBuf,
-    key: PathBuf,
-    identity: Identity,
-    read: Mutex<Instant>,
-}
-
-impl CertificateFiles {
-    /// Those of a user whose certificate and key were just read from files.
-    fn of_user(user: &User, identity: &Identity) -> Option<Self> {
-        if user.client_certificate_data.is_some() || user.client_key_data.is_some() {
-            return None;
-        }
-        Some(Self {
-            certificate: user.client_certificate.as_ref()?.into(),
-            key: user.client_key.as_ref()?.into(),
-            identity: identity.clone(),
-            read: Mutex::new(Instant::now()),
-        })
-    }
-
-    /// If they were replaced, later requests use the new certificate, on new connections. A pair of which only one half was
-    /// replaced so far is read again later.
-    async fn read_again(&self) {
-        {
-            let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-            if read.elapsed() <= FILE_FRESH {
-                return;
-            }
-            *read = Instant::now();
-        }
-        let (certificate, key) = (self.certificate.clone(), self.key.clone());
-        let reading = move || Ok::<_, io::Error>((fs::read(certificate)?, fs::read(key)?));
-        if let Ok(Ok((certificate, key))) = tokio::task::spawn_blocking(reading).await {
-            let _ = self.identity.replace(&certificate, &key);
-        }
-    }
-}
-
 /// The credentials of a plugin, and the run that gets them.
 pub(super) struct PluginCredentials {
     plugin: Plugin,
@@ -256,7 +195,7 @@ pub(super) struct PluginCredentials {
 #[derive(Clone)]
 struct Login {
     since: tokio::time::Instant,
-    issued: Shared<BoxFuture<'static, Result<IssuedCredentials, PluginError>>>,
+    issued: Shared<BoxFuture<'static, Result<IssuedCredentials, ConnectError>>>,
 }
 
 #[derive(Clone)]
@@ -267,14 +206,17 @@ struct IssuedCredentials {
 
 impl IssuedCredentials {
     /// Keeps the token, and uses the certificate from now on.
-    fn take_over(credential: &Credential, identity: &Identity) -> Result<Self, PluginError> {
+    fn take_over(credential: &Credential, identity: &Identity) -> Result<Self, ConnectError> {
         if let Some((certificate, key)) = &credential.certificate {
             identity
                 .replace(certificate.as_bytes(), key.as_bytes())
-                .map_err(|detail| PluginError::BadPair { detail })?;
+                .map_err(|detail| {
+                    let detail = format!("failed parsing client key/certificate: {detail}");
+                    ConnectError::of_credentials(detail)
+                })?;
         }
         let token = credential.token.as_deref().map(bearer).transpose();
-        let header = token.map_err(|_| PluginError::Undecodable)?;
+        let header = token.map_err(|_| undecodable())?;
         Ok(Self {
             header,
             expires: credential.expires,
@@ -302,7 +244,7 @@ impl Login {
 }
 
 impl PluginCredentials {
-    async fn header(&self) -> Result<Option<HeaderValue>, PluginError> {
+    async fn header(&self) -> Result<Option<HeaderValue>, ConnectError> {
         let login = self.login();
         let is_slow = tokio::time::sleep_until(login.since + SLOW);
         let issued = tokio::select! {
@@ -408,43 +350,6 @@ mod tests {
 
     use super::*;
     use crate::kubeconfig::{Cluster, Exec};
-
-    #[tokio::test]
-    async fn a_certificate_whose_files_were_replaced_is_used() {
-        let directory = TempDir::new().expect("a directory");
-        let [certificate, key] = ["cert", "key"].map(|name| directory.path().join(name));
-        let pair = || {
-            let key = rcgen::KeyPair::generate().expect("a key");
-            let certificate = rcgen::CertificateParams::default().self_signed(&key);
-            let certificate = certificate.expect("a certificate");
-            (certificate, key.serialize_pem())
-        };
-        let ((first, first_key), (second, second_key)) = (pair(), pair());
-        let identity = Identity::default();
-        let replaced = identity.replace(first.pem().as_bytes(), first_key.as_bytes());
-        replaced.expect("a pair");
-        let long_ago = Instant::now() - FILE_FRESH * 2;
-        let files = CertificateFiles {
-            certificate: certificate.clone(),
-            key: key.clone(),
-            identity: identity.clone(),
-            read: Mutex::new(long_ago),
-        };
-        let used = || identity.certificate().expect("a certificate");
-
-        // Only the certificate is new.
-        std::fs::write(&certificate, second.pem()).expect("a file");
-        std::fs::write(&key, &first_key).expect("a file");
-        files.read_again().await;
-        assert_eq!(used(), first.der().to_vec());
-        std::fs::write(&key, &second_key).expect("a file");
-        files.read_again().await;
-        assert_eq!(used(), first.der().to_vec(), "they were just read");
-        *files.read.lock().expect("no panic") = long_ago;
-        files.read_again().await;
-        assert_eq!(used(), second.der().to_vec());
-        assert_eq!(identity.generation(), 1);
-    }
 
     /// If the plugin opens the terminal, the system stops its whole group.
     #[tokio::test]

@@ -14,8 +14,6 @@ use super::platform::IS_WINDOWS;
 /// process of their own.
 pub struct Environment {
     variables: HashMap<OsString, OsString>,
-    /// Whether `Path` and `PATH` are one variable, as on Windows.
-    ignores_case: bool,
     /// Whether a credential plugin may prompt on stdin: stdin is a terminal, and nothing else reads it.
     pub stdin_may_ask: bool,
     /// The directory where Kubernetes mounts a pod's service account.
@@ -32,19 +30,11 @@ impl Environment {
     pub fn of_variables<K: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> Self {
-        Self::of_named(variables, IS_WINDOWS)
-    }
-
-    fn of_named<K: Into<OsString>, V: Into<OsString>>(
-        variables: impl IntoIterator<Item = (K, V)>,
-        ignores_case: bool,
-    ) -> Self {
         Self {
             variables: variables
                 .into_iter()
-                .map(|(k, v)| (key(&k.into(), ignores_case).into_owned(), v.into()))
+                .map(|(name, value)| (key(&name.into()).into_owned(), value.into()))
                 .collect(),
-            ignores_case,
             stdin_may_ask: false,
             service_account: PathBuf::from("/var/run/secrets/kubernetes.io/serviceaccount"),
         }
@@ -53,7 +43,7 @@ impl Environment {
     /// A variable's value, which may be empty.
     pub fn set_os(&self, name: &str) -> Option<&OsStr> {
         self.variables
-            .get(&*key(name.as_ref(), self.ignores_case))
+            .get(&*key(name.as_ref()))
             .map(OsString::as_os_str)
     }
 
@@ -68,31 +58,15 @@ impl Environment {
     }
 
     /// The value of the first of these variables that is set.
-    pub fn first_of(&self, names: [&str; 2]) -> Option<&str> {
+    pub(super) fn first_of(&self, names: [&str; 2]) -> Option<&str> {
         names.into_iter().find_map(|name| self.get(name))
     }
 }
 
-fn key(name: &OsStr, ignores_case: bool) -> Cow<'_, OsStr> {
-    match ignores_case {
+/// On Windows, `Path` and `PATH` are one variable.
+fn key(name: &OsStr) -> Cow<'_, OsStr> {
+    match IS_WINDOWS {
         true => name.to_ascii_uppercase().into(),
         false => name.into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_differ_by_case_except_on_windows() {
-        let path = |name: &str, ignores_case| {
-            let environment = Environment::of_named([("Path", "programs")], ignores_case);
-            environment.get(name).is_some()
-        };
-        for (name, on_windows) in [("Path", true), ("PATH", true), ("PATHEXT", false)] {
-            assert_eq!(path(name, true), on_windows, "{name}");
-            assert_eq!(path(name, false), name == "Path", "{name}");
-        }
     }
 }

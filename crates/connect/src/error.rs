@@ -2,23 +2,22 @@
 //!
 //! Gap in kube: it reports the errors of its libraries, without the file, user or server that they are about.
 
-mod classify;
-
 use std::error::Error as StdError;
+use std::fmt::Display;
+use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::time::Duration;
-use std::{fmt, io};
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use rustls::pki_types::UnixTime;
+use rustls::{CertificateError, InvalidMessage};
 use thiserror::Error;
 
 /// Whether `message` already says where it comes from. kubectl puts `error: ` before all other messages.
 #[must_use]
 pub fn names_its_source(message: &str) -> bool {
-    const BEGINNINGS: [&str; 5] = [
+    const BEGINNINGS: [&str; 4] = [
         "Error from server",
-        "Error in configuration: ",
         "Unable to connect",
         "The connection to the server",
         "error: ",
@@ -31,165 +30,156 @@ pub fn names_its_source(message: &str) -> bool {
 /// Why there is no connection. `Display` is kubectl's message, without the `error: ` that kubectl puts before
 /// messages that do not say where they come from.
 #[derive(Clone, Debug, Error)]
-#[allow(missing_docs, reason = "the messages say what each of them is")]
-pub enum ConnectError {
-    #[error("stat {}: no such file or directory", path.display())]
-    KubeconfigMissing { path: PathBuf },
-    #[error("error loading config file \"{}\": {detail}", path.display())]
-    Kubeconfig { path: PathBuf, detail: String },
-    #[error("context {name:?} does not exist")]
-    UnknownContext { name: String },
-    #[error("Error in configuration: context was not found for specified context: {name}")]
-    CurrentContextMissing { name: String },
-    #[error("cluster {name:?} does not exist")]
-    UnknownCluster { name: String },
-    #[error("auth info {name:?} does not exist")]
-    UnknownUser { name: String },
-    #[error("cluster {cluster:?} was not found for context {context:?}")]
-    ContextWithoutCluster { context: String, cluster: String },
-    #[error("user {user:?} was not found for context {context:?}")]
-    ContextWithoutUser { context: String, user: String },
-    #[error("no server found for cluster {cluster:?}")]
-    NoServer { cluster: String },
-    #[error("host must be a URL or a host:port pair: {server:?}")]
-    InvalidServer { server: String },
-    #[error("invalid 'proxy-url' {url:?}: {detail}")]
-    InvalidProxy { url: String, detail: String },
-    #[error("unable to read {what} {} for {owner} due to open {}: {detail}", path.display(), path.display())]
-    UnreadableFile {
-        what: &'static str,
-        path: PathBuf,
-        owner: String,
-        detail: String,
-    },
-    #[error("{what} of {owner}: {detail}")]
-    InvalidCredential {
-        what: &'static str,
-        owner: String,
-        detail: String,
-    },
-    #[error("specifying a root certificates file with the insecure flag is not allowed")]
-    AuthorityAndInsecure,
-    #[error(
-        "client-key-data or client-key must be specified for {user} to use the clientCert authentication method."
-    )]
-    CertificateWithoutKey { user: String },
-    #[error("requesting uid, groups or user-extra for {user} without impersonating a user")]
-    ImpersonationWithoutUser { user: String },
-    #[error("the {name} auth plugin is not supported")]
-    AuthProvider { name: String },
-    #[error("{detail}")]
-    Transport { detail: String },
-
-    #[error(
-        "The connection to the server {host} was refused - did you specify the right host or port?"
-    )]
-    Refused { host: String },
-    #[error("Unable to connect to the server: dial tcp: lookup {host}: no such host")]
-    NoSuchHost { host: String },
-    #[error("Unable to connect to the server: dial tcp {host}: {detail}")]
-    Unreachable { host: String, detail: String },
-    #[error("Unable to connect to the server: proxyconnect {proxy}: {detail}")]
-    Proxy { proxy: String, detail: String },
-    #[error(
-        "Unable to connect to the server: net/http: request canceled (Client.Timeout exceeded while awaiting headers)"
-    )]
-    TimedOut { after: Duration },
-    #[error("Unable to connect to the server: {detail}")]
-    Broken { detail: String },
-
-    #[error(
-        "Unable to connect to the server: tls: failed to verify certificate: x509: certificate signed by unknown authority"
-    )]
-    UnknownAuthority,
-    #[error(
-        "Unable to connect to the server: tls: failed to verify certificate: x509: certificate has expired or is not \
-         yet valid: current time {} is before {}",
-        rfc3339(now),
-        rfc3339(not_before)
-    )]
-    NotYetValid {
-        now: DateTime<Utc>,
-        not_before: DateTime<Utc>,
-    },
-    #[error(
-        "Unable to connect to the server: tls: failed to verify certificate: x509: certificate has expired or is not \
-         yet valid: current time {} is after {}",
-        rfc3339(now),
-        rfc3339(not_after)
-    )]
-    Expired {
-        now: DateTime<Utc>,
-        not_after: DateTime<Utc>,
-    },
-    #[error(
-        "Unable to connect to the server: tls: failed to verify certificate: x509: {}",
-        wrong_name(presented, wanted)
-    )]
-    WrongName {
-        presented: Vec<String>,
-        wanted: String,
-    },
-    #[error("Unable to connect to the server: http: server gave HTTP response to HTTPS client")]
-    NotTls,
-    #[error("Unable to connect to the server: tls: {detail}")]
-    Tls { detail: String },
-
-    #[error("You must be logged in to the server ({message})")]
-    Unauthorized { message: String },
-    #[error("Unable to connect to the server: getting credentials: {detail}")]
-    Credentials {
-        detail: String,
-        install_hint: Option<String>,
-    },
+#[error("{message}")]
+pub struct ConnectError {
+    message: String,
+    hint: Option<String>,
 }
 
 impl ConnectError {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// The server can't be reached.
+    pub(super) fn of_server(detail: impl Display) -> Self {
+        Self::new(format!("Unable to connect to the server: {detail}"))
+    }
+
+    /// The server's certificate is not accepted.
+    fn of_certificate(detail: impl Display) -> Self {
+        Self::of_server(format_args!(
+            "tls: failed to verify certificate: x509: {detail}"
+        ))
+    }
+
+    /// A credential plugin failed.
+    pub(super) fn of_credentials(detail: impl Display) -> Self {
+        Self::of_server(format_args!("getting credentials: {detail}"))
+    }
+
+    pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// A request got no answer within this time.
+    #[must_use]
+    pub fn timed_out(after: Duration) -> Self {
+        Self::of_server(
+            "net/http: request canceled (Client.Timeout exceeded while awaiting headers)",
+        )
+        .with_hint(format!(
+            "no answer within {}; to wait longer, use --request-timeout",
+            humantime::format_duration(after)
+        ))
+    }
+
+    /// The server does not recognize the user, as this message of it says.
+    #[must_use]
+    pub fn unauthorized(message: &str) -> Self {
+        Self::new(format!("You must be logged in to the server ({message})"))
+            .with_hint("log in again: the credentials are missing, wrong or expired")
+    }
+
     /// What to do about the error, if the message does not make that clear.
     pub fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::KubeconfigMissing { .. } => "check the path in --kubeconfig",
-            Self::UnknownContext { .. } | Self::CurrentContextMissing { .. } => {
-                "list the contexts with `kubectl config get-contexts`"
-            }
-            Self::UnknownCluster { .. } | Self::ContextWithoutCluster { .. } => {
-                "list the clusters with `kubectl config get-clusters`"
-            }
-            Self::UnknownUser { .. } | Self::ContextWithoutUser { .. } => {
-                "list the users with `kubectl config get-users`"
-            }
-            Self::Refused { host } if host == "localhost:8080" => {
-                "no API server is configured: check that the files in KUBECONFIG exist, or use --kubeconfig or --context"
-            }
-            Self::TimedOut { after } => {
-                return Some(format!(
-                    "no answer within {}; to wait longer, use --request-timeout",
-                    humantime::format_duration(*after)
-                ));
-            }
-            Self::Proxy { .. } => {
-                "check the proxy: it is set by proxy-url in the kubeconfig, or by HTTPS_PROXY"
-            }
-            Self::NotYetValid { .. } => {
-                "check the local clock: it is before the time when the server's certificate becomes valid"
-            }
-            Self::Expired { .. } => {
-                "check the local clock; if it is right, renew the server's certificate"
-            }
-            Self::WrongName { .. } => {
-                "check the server address, or give the certificate's name with --tls-server-name"
-            }
-            Self::Unauthorized { .. } => {
-                "log in again: the credentials are missing, wrong or expired"
-            }
-            Self::Credentials {
-                install_hint: Some(hint),
-                ..
-            } => return Some(hint.clone()),
-            _ => return None,
-        };
-        Some(hint.to_owned())
+        self.hint.clone()
     }
+
+    /// The problem with the connection or the credentials that a request had; `None` if it is another
+    /// problem. The error itself does not name the server.
+    pub fn classify(err: &kube::Error) -> Option<Self> {
+        match err {
+            kube::Error::Service(source) => Some(Self::of_request(source.as_ref())),
+            kube::Error::HyperError(source) => Some(Self::of_request(source)),
+            other => Self::of_cause(other),
+        }
+    }
+
+    /// As [`classify`](Self::classify), for any error whose causes include an error of ours or of the
+    /// operating system.
+    pub(super) fn of_cause(err: &(dyn StdError + 'static)) -> Option<Self> {
+        causes(err).find_map(|cause| {
+            if let Some(own) = cause.downcast_ref::<Self>() {
+                Some(own.clone())
+            } else if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
+                Some(of_tls(tls))
+            } else {
+                cause.downcast_ref::<io::Error>().and_then(of_io)
+            }
+        })
+    }
+
+    /// Why a request got no response.
+    fn of_request(err: &(dyn StdError + 'static)) -> Self {
+        Self::of_cause(err).unwrap_or_else(|| match causes(err).any(is_closed) {
+            true => Self::of_server("the server closed the connection before it answered"),
+            false => Self::of_server(causes(err).last().unwrap_or(err)),
+        })
+    }
+}
+
+fn is_closed(err: &(dyn StdError + 'static)) -> bool {
+    if let Some(http) = err.downcast_ref::<hyper::Error>() {
+        http.is_incomplete_message() || http.is_closed() || http.is_canceled()
+    } else {
+        err.downcast_ref::<h2::Error>()
+            .is_some_and(h2::Error::is_go_away)
+    }
+}
+
+fn of_io(err: &io::Error) -> Option<ConnectError> {
+    match err.kind() {
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::ConnectionAborted => Some(ConnectError::of_server(in_words(err))),
+        io::ErrorKind::UnexpectedEof => Some(ConnectError::of_server("EOF")),
+        _ => None,
+    }
+}
+
+fn of_tls(err: &rustls::Error) -> ConnectError {
+    use CertificateError as E;
+    let rustls::Error::InvalidCertificate(certificate) = err else {
+        return match err {
+            rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+                ConnectError::of_server("http: server gave HTTP response to HTTPS client")
+            }
+            other => ConnectError::of_server(format_args!("tls: {other}")),
+        };
+    };
+    match certificate {
+        E::UnknownIssuer => ConnectError::of_certificate("certificate signed by unknown authority"),
+        E::NotValidYetContext { time, not_before } => {
+            not_valid_now(*time, "before", *not_before).with_hint(
+                "check the local clock: it is before the time when the server's certificate becomes valid",
+            )
+        }
+        E::ExpiredContext { time, not_after } => not_valid_now(*time, "after", *not_after)
+            .with_hint("check the local clock; if it is right, renew the server's certificate"),
+        E::NotValidForNameContext {
+            expected,
+            presented,
+        } => {
+            let presented: Vec<String> = presented.iter().map(|name| plain_name(name)).collect();
+            ConnectError::of_certificate(wrong_name(&presented, &expected.to_str())).with_hint(
+                "check the server address, or give the certificate's name with --tls-server-name",
+            )
+        }
+        other => ConnectError::of_certificate(other),
+    }
+}
+
+fn not_valid_now(now: UnixTime, is: &str, limit: UnixTime) -> ConnectError {
+    ConnectError::of_certificate(format_args!(
+        "certificate has expired or is not yet valid: current time {} is {is} {}",
+        rfc3339(now),
+        rfc3339(limit)
+    ))
 }
 
 /// The message for a certificate with other names, worded as in Go. It lists the certificate's names of the
@@ -215,8 +205,19 @@ fn wrong_name(presented: &[String], wanted: &str) -> String {
     }
 }
 
-fn rfc3339(time: &DateTime<Utc>) -> impl fmt::Display {
-    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+/// The name in a certificate, without the type that rustls writes around it: `DnsName("localhost")`.
+fn plain_name(name: &str) -> String {
+    match name.split_once('(') {
+        Some((_, rest)) => rest.trim_end_matches(')').trim_matches('"').to_owned(),
+        None => name.to_owned(),
+    }
+}
+
+fn rfc3339(time: UnixTime) -> String {
+    let seconds = i64::try_from(time.as_secs()).ok();
+    let time = seconds.and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0));
+    time.unwrap_or_default()
+        .to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// An I/O error worded as in Go: lower case, without the error number.
@@ -256,33 +257,22 @@ mod tests {
 
     #[test]
     fn names_of_the_wanted_kind_are_listed() {
-        let names = |names: &[&str]| {
-            names
-                .iter()
-                .map(|&name| name.to_owned())
-                .collect::<Vec<_>>()
-        };
-        let both = names(&["api.example.com", "localhost", "10.0.0.1"]);
-        let domains = names(&["localhost"]);
-        let address = names(&["10.0.0.1"]);
+        let both = ["DnsName(\"a.example\")", "IpAddress(10.0.0.1)"].map(plain_name);
+        let [domain, address] = both.each_ref().map(std::slice::from_ref);
         for (presented, wanted, expected) in [
-            (
-                &both,
-                "x",
-                "certificate is valid for api.example.com, localhost, not x",
-            ),
+            (&both[..], "x", "certificate is valid for a.example, not x"),
             (
                 &both,
                 "10.0.0.2",
                 "certificate is valid for 10.0.0.1, not 10.0.0.2",
             ),
             (
-                &domains,
+                domain,
                 "10.0.0.2",
                 "cannot validate certificate for 10.0.0.2 because it doesn't contain any IP SANs",
             ),
             (
-                &address,
+                address,
                 "x",
                 "certificate is not valid for any names, but wanted to match x",
             ),
@@ -292,19 +282,13 @@ mod tests {
     }
 
     #[test]
-    fn an_unconfigured_server_hints_at_the_kubeconfig() {
-        let refused = |host: &str| ConnectError::Refused {
-            host: host.to_owned(),
-        };
-        assert_eq!(
-            refused("localhost:8080").to_string(),
-            "The connection to the server localhost:8080 was refused - did you specify the right host or port?"
-        );
+    fn the_cause_carried_by_an_io_error_is_found() {
+        let tls = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        let err = io::Error::other(io::Error::other(tls));
+        let found = ConnectError::of_cause(&err).expect("a cause").to_string();
         assert!(
-            refused("localhost:8080")
-                .hint()
-                .is_some_and(|hint| hint.contains("KUBECONFIG"))
+            found.ends_with("certificate signed by unknown authority"),
+            "{found}"
         );
-        assert_eq!(refused("10.0.0.1:6443").hint(), None);
     }
 }

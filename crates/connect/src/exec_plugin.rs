@@ -2,7 +2,7 @@
 //!
 //! Gap in kube: it blocks until the plugin ends, even if nothing waits for it any more (kube-rs/kube#1632).
 //! It gives the plugin stdin even if stdin is not a terminal. It does not check the API version of the
-//! response, and does not tell the plugin about `disable-compression`.
+//! response.
 
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -16,11 +16,10 @@ use futures::future::try_join;
 use kube::config::ExecInteractiveMode;
 use serde::{Deserialize, Serialize};
 use supervisor::find_program;
-use thiserror::Error;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 
-use super::error::in_words;
+use super::error::{ConnectError, in_words};
 use super::kubeconfig::{Cluster, Exec};
 use super::platform::{TerminalModes, start_own_group};
 
@@ -32,49 +31,9 @@ const API_VERSIONS: [&str; 2] = [
 /// The cluster's extension that is passed to the users' plugins.
 const CONFIG_EXTENSION: &str = "client.authentication.k8s.io/exec";
 
-/// Why a plugin returned no credentials. It never contains what a plugin printed on stdout, because that may
-/// be a secret.
-#[derive(Clone, Debug, Error)]
-pub(super) enum PluginError {
-    #[error("exec plugin: invalid apiVersion {version:?}")]
-    ApiVersion { version: String },
-    #[error("exec: command must be specified")]
-    NoCommand,
-    #[error("exec plugin cannot support interactive mode: standard input {why}")]
-    NotInteractive { why: &'static str },
-    #[error("exec: executable {command} not found")]
-    NotFound {
-        command: String,
-        install_hint: Option<String>,
-    },
-    #[error("exec: executable {command} failed: {detail}")]
-    NotStarted { command: String, detail: String },
-    #[error("exec: executable {command} failed with {status}")]
-    Failed { command: String, status: String },
-    #[error("decoding stdout: not an ExecCredential")]
-    Undecodable,
-    #[error(
-        "exec plugin is configured to use API version {expected}, plugin returned version {found}"
-    )]
-    OtherVersion { expected: String, found: String },
-    #[error("exec plugin didn't return a status field")]
-    NoStatus,
-    #[error("exec plugin didn't return a token or cert/key pair")]
-    NoCredential,
-    #[error("exec plugin returned only certificate or key, not both")]
-    HalfPair,
-    #[error("failed parsing client key/certificate: {detail}")]
-    BadPair { detail: String },
-}
-
-impl PluginError {
-    /// The kubeconfig's hint on how to install the missing program.
-    pub(super) fn install_hint(&self) -> Option<String> {
-        match self {
-            Self::NotFound { install_hint, .. } => install_hint.clone(),
-            _ => None,
-        }
-    }
+/// A response that is no `ExecCredential`. The message contains nothing of it, because it may be a secret.
+pub(super) fn undecodable() -> ConnectError {
+    ConnectError::of_credentials("decoding stdout: not an ExecCredential")
 }
 
 /// The credentials that a plugin returned.
@@ -114,13 +73,15 @@ impl Stdin {
         self.is_taken.store(true, Ordering::Relaxed);
     }
 
-    fn check(&self) -> Result<(), PluginError> {
+    fn check(&self) -> Result<(), ConnectError> {
         let why = match (self.is_terminal, self.is_taken.load(Ordering::Relaxed)) {
             (true, false) => return Ok(()),
             (true, true) => "is used by the command",
             (false, _) => "is not a terminal",
         };
-        Err(PluginError::NotInteractive { why })
+        Err(ConnectError::of_credentials(format_args!(
+            "exec plugin cannot support interactive mode: standard input {why}"
+        )))
     }
 }
 
@@ -129,14 +90,16 @@ impl Plugin {
         config: &Exec,
         cluster: &Cluster,
         stdin: &Stdin,
-    ) -> Result<Self, PluginError> {
+    ) -> Result<Self, ConnectError> {
         if !API_VERSIONS.contains(&config.api_version.as_str()) {
-            return Err(PluginError::ApiVersion {
-                version: config.api_version.clone(),
-            });
+            return Err(ConnectError::of_credentials(format_args!(
+                "exec plugin: invalid apiVersion {:?}",
+                config.api_version
+            )));
         }
         if config.command.is_empty() {
-            return Err(PluginError::NoCommand);
+            let missing = "exec: command must be specified";
+            return Err(ConnectError::of_credentials(missing));
         }
         let cluster = config
             .provide_cluster_info
@@ -156,7 +119,7 @@ impl Plugin {
     /// Runs the plugin and waits for it. It shares our stderr, and also our stdin if it may prompt there. It shares
     /// our process group unless a command has the terminal. Dropping the future kills it and the processes that it started. On macOS and Windows,
     /// only the plugin itself is killed.
-    pub(super) async fn run(&self) -> Result<Credential, PluginError> {
+    pub(super) async fn run(&self) -> Result<Credential, ConnectError> {
         let interactive = match self.config.interactive_mode {
             Some(ExecInteractiveMode::Never) => false,
             Some(ExecInteractiveMode::IfAvailable) | None => self.stdin.check().is_ok(),
@@ -171,7 +134,7 @@ impl Plugin {
             }),
             status: None,
         };
-        let request = serde_json::to_string(&request).map_err(|_| PluginError::Undecodable)?;
+        let request = serde_json::to_string(&request).map_err(|_| undecodable())?;
         let plugin = self.clone();
         let start = move || plugin.start(interactive, request);
         let output = async { Process::start(start, interactive).await?.output().await };
@@ -181,10 +144,10 @@ impl Plugin {
                 Some(code) => format!("exit code {code}"),
                 None => status.to_string(),
             };
-            return Err(PluginError::Failed {
-                command: self.config.command.clone(),
-                status,
-            });
+            let command = &self.config.command;
+            return Err(ConnectError::of_credentials(format_args!(
+                "exec: executable {command} failed with {status}"
+            )));
         }
         self.decode(&stdout)
     }
@@ -214,47 +177,45 @@ impl Plugin {
             .spawn()
     }
 
-    fn not_started(&self, err: &io::Error) -> PluginError {
-        let command = self.config.command.clone();
-        match err.kind() {
-            io::ErrorKind::NotFound => PluginError::NotFound {
-                command,
-                install_hint: self.config.install_hint.clone(),
-            },
-            _ => PluginError::NotStarted {
-                command,
-                detail: in_words(err),
-            },
+    fn not_started(&self, err: &io::Error) -> ConnectError {
+        let command = &self.config.command;
+        if err.kind() != io::ErrorKind::NotFound {
+            let why = in_words(err);
+            return ConnectError::of_credentials(format_args!(
+                "exec: executable {command} failed: {why}"
+            ));
+        }
+        let missing = format!("exec: executable {command} not found");
+        let missing = ConnectError::of_credentials(missing);
+        match &self.config.install_hint {
+            Some(hint) => missing.with_hint(hint),
+            None => missing,
         }
     }
 
-    fn decode(&self, stdout: &[u8]) -> Result<Credential, PluginError> {
-        let text = std::str::from_utf8(stdout).map_err(|_| PluginError::Undecodable)?;
-        let answer: Exchange =
-            serde_saphyr::from_str(text).map_err(|_| PluginError::Undecodable)?;
+    fn decode(&self, stdout: &[u8]) -> Result<Credential, ConnectError> {
+        let text = std::str::from_utf8(stdout).map_err(|_| undecodable())?;
+        let answer: Exchange = serde_saphyr::from_str(text).map_err(|_| undecodable())?;
         if answer.kind != "ExecCredential" {
-            return Err(PluginError::Undecodable);
+            return Err(undecodable());
         }
         if answer.api_version != self.config.api_version {
-            let expected = self.config.api_version.clone();
-            return Err(PluginError::OtherVersion {
-                expected,
-                found: answer.api_version,
-            });
+            return Err(ConnectError::of_credentials(format_args!(
+                "exec plugin is configured to use API version {}, plugin returned version {}",
+                self.config.api_version, answer.api_version
+            )));
         }
-        let status = answer.status.ok_or(PluginError::NoStatus)?;
+        let status = answer.status.ok_or_else(undecodable)?;
         let nonempty = |value: Option<String>| value.filter(|value| !value.is_empty());
-        let certificate = match (nonempty(status.certificate), nonempty(status.key)) {
-            (Some(certificate), Some(key)) => Some((certificate, key)),
-            (None, None) => None,
-            _ => return Err(PluginError::HalfPair),
-        };
+        let certificate = nonempty(status.certificate).zip(nonempty(status.key));
         let token = nonempty(status.token);
         if token.is_none() && certificate.is_none() {
-            return Err(PluginError::NoCredential);
+            return Err(ConnectError::of_credentials(
+                "exec plugin didn't return a token or cert/key pair",
+            ));
         }
         let expires = nonempty(status.expires)
-            .map(|time| DateTime::parse_from_rfc3339(&time).map_err(|_| PluginError::Undecodable))
+            .map(|time| DateTime::parse_from_rfc3339(&time).map_err(|_| undecodable()))
             .transpose()?;
         Ok(Credential {
             token,
@@ -347,8 +308,6 @@ struct ClusterInfo {
     certificate_authority_data: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     proxy_url: Option<String>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    disable_compression: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     config: Option<serde_json::Value>,
 }
@@ -371,7 +330,6 @@ impl ClusterInfo {
                 .clone()
                 .or_else(from_file),
             proxy_url: cluster.proxy_url.clone(),
-            disable_compression: cluster.disable_compression,
             config: config.map(|extension| extension.extension.clone()),
         }
     }

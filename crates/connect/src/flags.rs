@@ -2,16 +2,11 @@
 //!
 //! Gap in kube: it has no flags.
 
-use std::convert::Infallible;
-use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::error::ErrorKind;
-use clap::{Arg, Args, Command};
-
-mod go_duration;
+use clap::Args;
+use clap::builder::BoolishValueParser;
 
 /// The connection flags, usable before and after a command.
 #[derive(Args, Clone, Debug, Default)]
@@ -110,7 +105,7 @@ pub struct Flags {
         require_equals = true,
         default_missing_value = "true",
         hide_possible_values = true,
-        value_parser = boolean(),
+        value_parser = BoolishValueParser::new(),
     )]
     pub insecure_skip_tls_verify: Option<bool>,
 
@@ -130,21 +125,7 @@ pub struct Flags {
     )]
     pub request_timeout: Timeout,
 
-    /// Do not let the API server compress its responses
-    #[arg(
-        long,
-        value_name = "BOOL",
-        global = true,
-        hide_short_help = true,
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "true",
-        hide_possible_values = true,
-        value_parser = boolean(),
-    )]
-    pub disable_compression: Option<bool>,
-
-    /// Log level for requests: 6 (URL, status, time), 7 (headers), 8 (bodies)
+    /// Log level for requests: 6 (URL, status, time), 7 (headers)
     #[arg(
         short = 'v',
         long = "v",
@@ -154,15 +135,6 @@ pub struct Flags {
         default_value_t = 0
     )]
     pub verbosity: u8,
-
-    #[arg(long, value_name = "DIR", global = true, hide = true)]
-    pub cache_dir: Option<PathBuf>,
-
-    #[arg(long, value_name = "NAME", global = true, hide = true, value_parser = BasicAuth)]
-    pub username: Option<Infallible>,
-
-    #[arg(long, value_name = "PASSWORD", global = true, hide = true, value_parser = BasicAuth)]
-    pub password: Option<Infallible>,
 }
 
 /// The time limit of one request; `None` means no limit.
@@ -175,15 +147,16 @@ impl Default for Timeout {
     }
 }
 
-/// Parses `--request-timeout`: whole seconds, or a duration in Go's notation. The server receives this limit
-/// too, and cannot parse a limit that is longer than Go's maximum.
+/// The longest time limit. The server receives it too, and Go cannot parse much more than this.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// Parses `--request-timeout`: whole seconds, or a duration.
 fn request_timeout(typed: &str) -> Result<Timeout, String> {
     let time = match typed.parse::<u64>() {
-        Ok(seconds) => {
-            Some(Duration::from_secs(seconds)).filter(|time| *time <= go_duration::LONGEST)
-        }
-        Err(_) => go_duration::parse(typed),
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Err(_) => humantime::parse_duration(typed).ok(),
     };
+    let time = time.filter(|time| *time <= LONGEST);
     time.map(|time| Timeout((!time.is_zero()).then_some(time))).ok_or_else(|| {
         "Invalid timeout value. Timeout must be a single integer in seconds, or an integer followed by \
          a corresponding time unit (e.g. 1s | 2m | 3h)"
@@ -195,32 +168,5 @@ fn key_and_value(typed: &str) -> Result<(String, String), String> {
     match typed.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("must be KEY=VALUE".to_owned()),
-    }
-}
-
-/// Accepts the spellings of true and false that Go's flags accept.
-fn boolean() -> impl TypedValueParser<Value = bool> {
-    const TRUE: [&str; 6] = ["true", "True", "TRUE", "t", "T", "1"];
-    const FALSE: [&str; 6] = ["false", "False", "FALSE", "f", "F", "0"];
-    PossibleValuesParser::new(TRUE.into_iter().chain(FALSE))
-        .map(|typed| TRUE.contains(&typed.as_str()))
-}
-
-/// Rejects kubectl's user name and password without showing them. No API server has accepted them since 1.19.
-#[derive(Clone)]
-struct BasicAuth;
-
-impl TypedValueParser for BasicAuth {
-    type Value = Infallible;
-
-    fn parse_ref(
-        &self,
-        command: &Command,
-        _: Option<&Arg>,
-        _: &OsStr,
-    ) -> Result<Infallible, clap::Error> {
-        let message = "--username and --password are not supported: the API server does not accept basic authentication\n\
-                       hint: use --token, a client certificate, or a user of your kubeconfig (--user)\n";
-        Err(clap::Error::raw(ErrorKind::InvalidValue, message).with_cmd(command))
     }
 }

@@ -3,7 +3,16 @@
 //! [`connect`] selects the server and the user, and builds the transport. Nothing is sent before the first
 //! request, so most connection problems only appear then. [`ConnectError::classify`] names them.
 //!
-//! kube does the rest. The head of each file in `src/` names the gap in kube that it closes, or why it is
+//! kube does the rest. Its own kubeconfig loader and client are not enough here:
+//!
+//! - kube 5.0.0 runs a credential plugin three times at start. It cannot end a plugin that hangs, and a process
+//!   with such a plugin does not exit.
+//! - It takes any JSON object for a Lease without a holder. So the library checks what an answer is, over the
+//!   client from here.
+//! - It knows only HTTP/1.
+//! - One odd context fails a whole kubeconfig.
+//!
+//! The head of each file in `src/` names the gap in kube that it closes, or why it is
 //! here. Once kube closes a gap, you can delete its file.
 //!
 //! This crate never prints. It passes the API server's warnings and the output of `-v` to the caller as a
@@ -39,7 +48,6 @@ pub use self::error::{ConnectError, in_words, names_its_source};
 use self::exec_plugin::Stdin;
 pub use self::flags::{Flags, Timeout};
 pub use self::kubeconfig::KubeconfigNames;
-use self::selection::ConnectTarget;
 use self::tls::Identity;
 use self::transport::Options;
 
@@ -94,24 +102,12 @@ pub enum Notice {
 /// Receives the notices.
 pub type Notices = Arc<dyn Fn(Notice) + Send + Sync>;
 
-/// The URL of the API server that `flags` select. Runs no plugin and sends nothing.
-///
-/// # Errors
-/// If the kubeconfig can't be read, or refers to something that does not exist.
-pub fn server_of(flags: &Flags, environment: &Environment) -> Result<String, ConnectError> {
-    selection::select(flags, environment).map(|target| url(&target))
-}
-
 /// The names in the kubeconfig that `flags` select. Runs no plugin and sends nothing.
 ///
 /// # Errors
 /// If the kubeconfig can't be read.
 pub fn names_of(flags: &Flags, environment: &Environment) -> Result<KubeconfigNames, ConnectError> {
     kubeconfig::load(flags.kubeconfig.as_deref(), environment).map(|config| config.names())
-}
-
-fn url(target: &ConnectTarget) -> String {
-    target.server.to_string().trim_end_matches('/').to_owned()
 }
 
 /// Finds the API server and the user's credentials, and builds the client. The client sends `user_agent` as
@@ -146,13 +142,13 @@ pub async fn connect(
         request_timeout,
         notices: Arc::clone(notices),
     };
-    let server = url(&target);
+    let server = target.server.to_string();
     let (client, connections) =
         transport::client(&target, identity, credentials, environment, options)?;
     Ok(Connection {
         client,
         context: target.context,
-        server,
+        server: server.trim_end_matches('/').to_owned(),
         user: target.user_description,
         api_user,
         request_timeout,

@@ -5,13 +5,12 @@
 //! missing, it continues as an anonymous user (kube-rs/kube#1594).
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use http::Uri;
 
 use super::environment::Environment;
-use super::error::{ConnectError, in_words};
+use super::error::ConnectError;
 use super::kubeconfig::{self, Cluster, Context, Kubeconfig, User};
 use crate::flags::Flags;
 
@@ -41,7 +40,7 @@ pub(super) fn select(
     environment: &Environment,
 ) -> Result<ConnectTarget, ConnectError> {
     let config = kubeconfig::load(args.kubeconfig.as_deref(), environment)?;
-    let context = context(&config, args)?;
+    let (context_name, context) = context(&config, args)?;
     let (cluster_name, cluster) = cluster(&config, context, args)?;
     let (user_name, user) = user(&config, context, args)?;
 
@@ -59,7 +58,7 @@ pub(super) fn select(
     };
     override_cluster(&mut cluster, args);
     override_user(&mut user, args);
-    check_cluster(&cluster, cluster_name)?;
+    check_cluster(&cluster)?;
     check_user(&user, user_name)?;
 
     let server = match (cluster.server.as_deref(), cluster_name) {
@@ -68,19 +67,18 @@ pub(super) fn select(
             .get("KUBERNETES_MASTER")
             .unwrap_or(DEFAULT_SERVER),
         (None, name) => {
-            return Err(ConnectError::NoServer {
-                cluster: name.to_owned(),
-            });
+            let missing = format!("no server found for cluster {name:?}");
+            return Err(ConnectError::new(missing));
         }
     };
     // As in client-go, also if the server is another one.
     let of_pod = || has_account.then(|| pod_namespace(environment)).flatten();
-    let of_context = || context.and_then(|(_, context)| context.namespace.clone());
+    let of_context = || context.and_then(|context| context.namespace.clone());
     let namespace = nonempty(args.namespace.as_ref())
         .or_else(of_context)
         .or_else(of_pod);
     Ok(ConnectTarget {
-        context: context.map(|(name, _)| name.to_owned()),
+        context: context.map(|_| context_name.to_owned()),
         server: server_url(server)?,
         user_description: describe_user(&user, user_name, in_pod),
         cluster,
@@ -89,93 +87,71 @@ pub(super) fn select(
     })
 }
 
-type NamedContext<'a> = Option<(&'a str, &'a Context)>;
+/// A name, and the entry of this name in the kubeconfig.
+type Entry<'a, T> = (&'a str, Option<&'a T>);
 
-fn context<'a>(config: &'a Kubeconfig, args: &'a Flags) -> Result<NamedContext<'a>, ConnectError> {
-    if let Some(name) = args.context.as_deref().filter(|name| !name.is_empty()) {
-        let context = config
-            .context(name)
-            .ok_or_else(|| ConnectError::UnknownContext {
-                name: name.to_owned(),
-            })?;
-        return Ok(Some((name, context)));
+/// The entry that a flag or the kubeconfig refers to.
+fn existing<'a, T>(
+    kind: &str,
+    name: &'a str,
+    entry: Option<&'a T>,
+) -> Result<Entry<'a, T>, ConnectError> {
+    match entry {
+        Some(_) => Ok((name, entry)),
+        None => Err(
+            ConnectError::new(format!("{kind} {name:?} does not exist")).with_hint(format!(
+                "list the {kind}s with `kubectl config get-{kind}s`"
+            )),
+        ),
     }
-    let Some(name) = config.current_context.as_deref() else {
-        return Ok(None);
-    };
-    let context = config
-        .context(name)
-        .ok_or_else(|| ConnectError::CurrentContextMissing {
-            name: name.to_owned(),
-        })?;
-    Ok(Some((name, context)))
 }
 
-/// The cluster's name and its entry in the kubeconfig; none if neither the flag nor the context names a
-/// cluster.
+/// The context of the flag or the kubeconfig, if there is one.
+fn context<'a>(
+    config: &'a Kubeconfig,
+    args: &'a Flags,
+) -> Result<Entry<'a, Context>, ConnectError> {
+    let from_flag = args.context.as_deref().filter(|name| !name.is_empty());
+    match from_flag.or(config.current_context.as_deref()) {
+        Some(name) => existing("context", name, config.context(name)),
+        None => Ok(("", None)),
+    }
+}
+
+/// The cluster of the flag or the context, if one of them names a cluster.
 fn cluster<'a>(
     config: &'a Kubeconfig,
-    context: NamedContext<'a>,
+    context: Option<&'a Context>,
     args: &'a Flags,
-) -> Result<(&'a str, Option<&'a Cluster>), ConnectError> {
-    if let Some(name) = args.cluster.as_deref().filter(|name| !name.is_empty()) {
-        let cluster = config
-            .cluster(name)
-            .ok_or_else(|| ConnectError::UnknownCluster {
-                name: name.to_owned(),
-            })?;
-        return Ok((name, Some(cluster)));
-    }
-    let Some((
-        context,
-        Context {
-            cluster: Some(name),
-            ..
-        },
-    )) = context
-    else {
+) -> Result<Entry<'a, Cluster>, ConnectError> {
+    let from_flag = args.cluster.as_deref().filter(|name| !name.is_empty());
+    let of_context = || context.and_then(|context| context.cluster.as_deref());
+    let Some(name) = from_flag.or_else(of_context) else {
         return Ok(("", None));
     };
     match config.cluster(name) {
-        // kubectl continues with localhost:8080 here, which is never what the user wants.
-        None if args.server.is_none() => Err(ConnectError::ContextWithoutCluster {
-            context: context.to_owned(),
-            cluster: name.clone(),
-        }),
-        cluster => Ok((name, cluster)),
+        None if from_flag.is_none() && args.server.is_some() => Ok((name, None)),
+        // For a context, kubectl continues with localhost:8080, which is never what the user wants.
+        cluster => existing("cluster", name, cluster),
     }
 }
 
-/// The user's name and their entry in the kubeconfig; none if neither the flag nor the context names a user.
+/// The user of the flag or the context, if one of them names a user.
 fn user<'a>(
     config: &'a Kubeconfig,
-    context: NamedContext<'a>,
+    context: Option<&'a Context>,
     args: &'a Flags,
-) -> Result<(&'a str, Option<&'a User>), ConnectError> {
-    if let Some(name) = args.user.as_deref().filter(|name| !name.is_empty()) {
-        let user = config.user(name).ok_or_else(|| ConnectError::UnknownUser {
-            name: name.to_owned(),
-        })?;
-        return Ok((name, Some(user)));
-    }
-    let Some((
-        context,
-        Context {
-            user: Some(name), ..
-        },
-    )) = context
-    else {
+) -> Result<Entry<'a, User>, ConnectError> {
+    let from_flag = args.user.as_deref().filter(|name| !name.is_empty());
+    let of_context = || context.and_then(|context| context.user.as_deref());
+    let Some(name) = from_flag.or_else(of_context) else {
         return Ok(("", None));
     };
+    let has_credentials = args.token.is_some() || args.client_certificate.is_some();
     match config.user(name) {
-        // kubectl asks for a user name and password here, which no API server accepts any more.
-        None if args.token.is_none() && args.client_certificate.is_none() => {
-            Err(ConnectError::ContextWithoutUser {
-                context: context.to_owned(),
-                user: name.clone(),
-            })
-        }
-        user => Ok((name, user)),
+        None if from_flag.is_none() && has_credentials => Ok((name, None)),
+        // For a context, kubectl asks for a user name and password, which no API server accepts any more.
+        user => existing("user", name, user),
     }
 }
 
@@ -195,9 +171,6 @@ fn override_cluster(cluster: &mut Cluster, args: &Flags) {
         cluster.insecure_skip_tls_verify = insecure;
         cluster.certificate_authority = args.certificate_authority.as_ref().map(path_text);
         cluster.certificate_authority_data = None;
-    }
-    if args.disable_compression == Some(true) {
-        cluster.disable_compression = true;
     }
 }
 
@@ -232,16 +205,13 @@ fn override_user(user: &mut User, args: &Flags) {
     }
 }
 
-fn check_cluster(cluster: &Cluster, name: &str) -> Result<(), ConnectError> {
+fn check_cluster(cluster: &Cluster) -> Result<(), ConnectError> {
     let has_authority =
         cluster.certificate_authority.is_some() || cluster.certificate_authority_data.is_some();
-    let file = cluster
-        .certificate_authority
-        .as_deref()
-        .filter(|_| cluster.certificate_authority_data.is_none());
-    readable(file, "certificate-authority", name)?;
     if cluster.insecure_skip_tls_verify && has_authority {
-        return Err(ConnectError::AuthorityAndInsecure);
+        return Err(ConnectError::new(
+            "specifying a root certificates file with the insecure flag is not allowed",
+        ));
     }
     Ok(())
 }
@@ -251,45 +221,26 @@ fn check_user(user: &User, name: &str) -> Result<(), ConnectError> {
         || !user.impersonate_groups.is_empty()
         || !user.impersonate_extra.is_empty();
     if attributes && user.impersonate.is_none() {
-        return Err(ConnectError::ImpersonationWithoutUser {
-            user: name.to_owned(),
-        });
+        return Err(ConnectError::new(format!(
+            "requesting uid, groups or user-extra for {name} without impersonating a user"
+        )));
     }
     let certificate = user.client_certificate.is_some() || user.client_certificate_data.is_some();
     let key = user.client_key.is_some() || user.client_key_data.is_some();
     if certificate && !key {
-        return Err(ConnectError::CertificateWithoutKey {
-            user: name.to_owned(),
-        });
+        return Err(ConnectError::new(format!(
+            "client-key-data or client-key must be specified for {name} to use the clientCert authentication method."
+        )));
     }
-    let certificate_file = user
-        .client_certificate
-        .as_deref()
-        .filter(|_| user.client_certificate_data.is_none());
-    readable(certificate_file, "client-cert", name)?;
-    let key_file = user
-        .client_key
-        .as_deref()
-        .filter(|_| certificate && user.client_key_data.is_none());
-    readable(key_file, "client-key", name)
-}
-
-fn readable(path: Option<&str>, what: &'static str, owner: &str) -> Result<(), ConnectError> {
-    let Some(path) = path else { return Ok(()) };
-    File::open(path)
-        .map(drop)
-        .map_err(|err| ConnectError::UnreadableFile {
-            what,
-            path: PathBuf::from(path),
-            owner: owner.to_owned(),
-            detail: in_words(&err),
-        })
+    Ok(())
 }
 
 /// A server as kubectl accepts it: a URL, or a host and port, which use plain HTTP.
 fn server_url(server: &str) -> Result<Uri, ConnectError> {
-    let invalid = || ConnectError::InvalidServer {
-        server: server.to_owned(),
+    let invalid = || {
+        ConnectError::new(format!(
+            "host must be a URL or a host:port pair: {server:?}"
+        ))
     };
     let with_scheme = if server.contains("://") {
         server

@@ -1,20 +1,19 @@
 //! TLS to the API server: the trusted authorities and the client certificate.
 //!
 //! Gap in kube: it reads the client certificate once. If a plugin renews the certificate, kube needs a new
-//! client (kube-rs/kube#1675). It also refuses X.509 v1 certificates, which kubectl accepts.
+//! client (kube-rs/kube#1675).
 
 use std::fs;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use http::Uri;
 use kube::client::ConfigExt as _;
 use rustls::client::ResolvesClientCert;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
-use rustls::{ClientConfig, InconsistentKeys, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, RootCertStore, SignatureScheme};
 
 use super::error::{ConnectError, in_words};
 use super::selection::ConnectTarget;
@@ -33,20 +32,9 @@ pub(super) fn client_config(
     };
     let mut config = trust
         .rustls_client_config()
-        .map_err(|err| ConnectError::Transport {
-            detail: err.to_string(),
-        })?;
+        .map_err(|err| ConnectError::new(err.to_string()))?;
     config.client_auth_cert_resolver = Arc::new(identity.clone());
     Ok(config)
-}
-
-/// Trusts the system's authorities, for an `https://` proxy. The cluster's authorities are only valid for the
-/// cluster.
-pub(super) fn system_trust(server: &Uri) -> Result<ClientConfig, ConnectError> {
-    let config = kube::Config::new(server.clone()).rustls_client_config();
-    config.map_err(|err| ConnectError::Transport {
-        detail: err.to_string(),
-    })
 }
 
 /// Trusts no authority, for connections without TLS.
@@ -73,9 +61,9 @@ fn authorities(target: &ConnectTarget) -> Result<Option<Vec<Vec<u8>>>, ConnectEr
         .map(|der| der.to_vec())
         .collect();
     if certificates.is_empty() {
-        return Err(ConnectError::Transport {
-            detail: "unable to load root certificates: no certificate in the certificate authority's PEM".to_owned(),
-        });
+        return Err(ConnectError::new(
+            "unable to load root certificates: no certificate in the certificate authority's PEM",
+        ));
     }
     Ok(Some(certificates))
 }
@@ -116,12 +104,9 @@ impl Identity {
         )?;
         let identity = Self::default();
         if let (Some(certificate), Some(key)) = (certificate, key) {
-            let invalid = |detail| ConnectError::InvalidCredential {
-                what: "client certificate",
-                owner,
-                detail,
-            };
-            identity.replace(&certificate, &key).map_err(invalid)?;
+            identity.replace(&certificate, &key).map_err(|detail| {
+                ConnectError::new(format!("client certificate of {owner}: {detail}"))
+            })?;
         }
         Ok(identity)
     }
@@ -154,13 +139,12 @@ impl Identity {
         let provider = rustls::crypto::ring::default_provider();
         let key = provider.key_provider.load_private_key(key);
         let pair = CertifiedKey::new(chain, key.map_err(|err| err.to_string())?);
-        // rustls can't read some certificates, such as those of X.509 version 1. The server decides whether
-        // to accept them.
-        if let Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) =
-            pair.keys_match()
-        {
-            return Err("tls: private key does not match public key".to_owned());
-        }
+        pair.keys_match().map_err(|err| match err {
+            rustls::Error::InconsistentKeys(_) => {
+                "tls: private key does not match public key".to_owned()
+            }
+            other => other.to_string(),
+        })?;
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         if current
             .certificate
@@ -205,22 +189,20 @@ fn load(
     data: Option<&str>,
     path: Option<&str>,
 ) -> Result<Option<Vec<u8>>, ConnectError> {
-    let invalid = |detail| ConnectError::InvalidCredential {
-        what,
-        owner: owner.to_owned(),
-        detail,
-    };
     match (data, path) {
         (Some(data), _) => {
             let compact: String = data.split_whitespace().collect();
             BASE64_STANDARD
                 .decode(compact)
                 .map(Some)
-                .map_err(|err| invalid(format!("not base64: {err}")))
+                .map_err(|err| ConnectError::new(format!("{what} of {owner}: not base64: {err}")))
         }
-        (None, Some(path)) => fs::read(path)
-            .map(Some)
-            .map_err(|err| invalid(format!("open {path}: {}", in_words(&err)))),
+        (None, Some(path)) => fs::read(path).map(Some).map_err(|err| {
+            let why = in_words(&err);
+            ConnectError::new(format!(
+                "unable to read {what} {path} for {owner} due to open {path}: {why}"
+            ))
+        }),
         (None, None) => Ok(None),
     }
 }
@@ -229,29 +211,11 @@ fn load(
 mod tests {
     use super::*;
 
-    /// Created with `openssl x509 -req` without extensions.
-    const VERSION_1: [&[u8]; 2] = [
-        include_bytes!("../testdata/version-1.crt"),
-        include_bytes!("../testdata/version-1.key"),
-    ];
-
-    fn key() -> String {
-        rcgen::KeyPair::generate().unwrap().serialize_pem()
-    }
-
-    #[test]
-    fn a_certificate_of_version_1_is_shown() {
-        let identity = Identity::default();
-        let [certificate, key] = VERSION_1;
-        let replaced = identity.replace(certificate, key);
-        assert_eq!(replaced, Ok(()));
-        assert!(identity.has_certs());
-    }
-
     #[test]
     fn the_key_of_another_certificate_is_refused() {
         let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let replaced = Identity::default().replace(pair.cert.pem().as_bytes(), key().as_bytes());
+        let other = rcgen::KeyPair::generate().unwrap().serialize_pem();
+        let replaced = Identity::default().replace(pair.cert.pem().as_bytes(), other.as_bytes());
         let refused = "tls: private key does not match public key";
         assert_eq!(replaced, Err(refused.to_owned()));
     }

@@ -51,22 +51,19 @@ pub(super) fn client(
     config.auth_info = impersonation(target);
     let extra_headers = config
         .extra_headers_layer()
-        .map_err(|err| ConnectError::Transport {
-            detail: err.to_string(),
-        })?;
+        .map_err(|err| ConnectError::new(err.to_string()))?;
     let observe = ObserveLayer {
         level: verbosity,
         warnings: Warnings::new(Arc::clone(&notices)),
         notices,
     };
-    let compress = !target.cluster.disable_compression;
 
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .layer(extra_headers)
         .layer(CredentialsLayer(credentials))
         .layer(observe)
-        .layer(DecompressionLayer::new().gzip(compress))
+        .layer(DecompressionLayer::new().gzip(true))
         .service(connections.clone());
     let client = ClientBuilder::new(service, target.namespace.clone()).build();
     Ok((client, connections))

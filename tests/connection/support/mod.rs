@@ -1,6 +1,5 @@
 //! Runs of the plugin, and the servers and proxies that it connects to.
 
-mod client_auth;
 pub(crate) mod kubeconfig;
 pub(crate) mod maint;
 pub(crate) mod proxy;

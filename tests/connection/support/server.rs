@@ -8,9 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use control_plane::Identity;
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::{ServerConnection, StreamOwned};
 
-use super::client_auth;
 use super::tls::server_config;
 
 const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.3","gitCommit":"","gitTreeState":"","buildDate":"","goVersion":"","compiler":"","platform":""}"#;
@@ -29,15 +28,7 @@ impl Server {
 
     /// A server with TLS and this certificate, over HTTP/1.1. It ignores clients that reject the certificate.
     pub(crate) fn tls(identity: &Identity) -> Self {
-        Self::tls_with(server_config(identity, &[]))
-    }
-
-    /// A server with TLS that requires a client certificate, and accepts only that of `client`.
-    pub(crate) fn tls_for(client: &Identity, identity: &Identity) -> Self {
-        Self::tls_with(client_auth::server_config(identity, client))
-    }
-
-    fn tls_with(config: Arc<ServerConfig>) -> Self {
+        let config = server_config(identity, &[]);
         Self::start(move |stream, requests| {
             let connection =
                 ServerConnection::new(Arc::clone(&config)).expect("the configuration is complete");
