@@ -29,49 +29,28 @@ pub(crate) struct Arguments {
 const PICTURE: &str = "docs/two-terminals.svg";
 
 const PLUGIN: &str = "kubectl-maint";
-const ELECTOR: &str = "lease-elect";
 
-/// Each file, with the program and the arguments that print it.
-const FILES: [(&str, &str, &[&str]); 9] = [
-    ("docs/cli.md", PLUGIN, &["reference"]),
-    ("docs/schema/v2.json", PLUGIN, &["reference", "--schema"]),
-    ("completions/_kubectl-maint", PLUGIN, &["completion", "zsh"]),
-    (
-        "completions/kubectl-maint.bash",
-        PLUGIN,
-        &["completion", "bash"],
-    ),
-    (
-        "completions/kubectl-maint.fish",
-        PLUGIN,
-        &["completion", "fish"],
-    ),
+/// Each file, with the arguments of the plugin that print it.
+const FILES: [(&str, &[&str]); 6] = [
+    ("docs/cli.md", &["reference"]),
+    ("docs/schema/v2.json", &["reference", "--schema"]),
+    ("completions/_kubectl-maint", &["completion", "zsh"]),
+    ("completions/kubectl-maint.bash", &["completion", "bash"]),
+    ("completions/kubectl-maint.fish", &["completion", "fish"]),
     (
         "completions/kubectl-maint.ps1",
-        PLUGIN,
         &["completion", "powershell"],
-    ),
-    ("completions/_lease-elect", ELECTOR, &["__reference", "zsh"]),
-    (
-        "completions/lease-elect.bash",
-        ELECTOR,
-        &["__reference", "bash"],
-    ),
-    (
-        "completions/lease-elect.fish",
-        ELECTOR,
-        &["__reference", "fish"],
     ),
 ];
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
         if !self.built {
-            build_like_tests(&[PLUGIN, ELECTOR])?;
+            build_like_tests(&[PLUGIN])?;
         }
         let mut made = vec![(PICTURE, two_terminals::render_svg()?.into_bytes())];
-        for (path, program, arguments) in FILES {
-            made.push((path, output(program, arguments)?));
+        for (path, arguments) in FILES {
+            made.push((path, output(arguments)?));
         }
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut is_current = true;
@@ -94,16 +73,16 @@ impl Arguments {
     }
 }
 
-/// The output of a program in an empty environment, because the files must not depend on the machine.
-fn output(program: &str, arguments: &[&str]) -> Result<Vec<u8>> {
-    let output = Command::new(target_dir().join("debug").join(program))
+/// The output of the plugin in an empty environment, because the files must not depend on the machine.
+fn output(arguments: &[&str]) -> Result<Vec<u8>> {
+    let output = Command::new(target_dir().join("debug").join(PLUGIN))
         .args(arguments)
         .env_clear()
         .output()
-        .with_context(|| format!("failed to run {program}"))?;
+        .with_context(|| format!("failed to run {PLUGIN}"))?;
     ensure!(
         output.status.success(),
-        "`{program} {}` failed: {}",
+        "`{PLUGIN} {}` failed: {}",
         arguments.join(" "),
         String::from_utf8_lossy(&output.stderr)
     );

@@ -19,7 +19,7 @@ pub(crate) struct Module {
     programs: &'static [(Binary, &'static str)],
 }
 
-pub(crate) const MODULES: [Module; 8] = [
+pub(crate) const MODULES: [Module; 7] = [
     Module {
         name: "etcd",
         version: KUBERNETES_VERSION,
@@ -40,11 +40,6 @@ pub(crate) const MODULES: [Module; 8] = [
             (Binary::Kubectl, "k8s.io/kubernetes/cmd/kubectl"),
             (Binary::Candidate, "./candidate"),
         ],
-    },
-    Module {
-        name: "older-client-go",
-        version: KUBERNETES_VERSION,
-        programs: &[(Binary::OlderCandidate, "./candidate")],
     },
     Module {
         name: "oldest-kubernetes",

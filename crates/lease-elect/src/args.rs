@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Parser, ValueHint, value_parser};
+use clap::{Parser, value_parser};
 use connect::Flags;
 use maintenance_lease::protocol::{Span, Terms};
 use maintenance_lease::{Keep, LONGEST_DURATION, check_duration, is_object_name};
@@ -43,12 +43,7 @@ pub(crate) struct Args {
     pub(crate) lease: String,
 
     /// Program to run, and its arguments
-    #[arg(
-        last = true,
-        required = true,
-        value_name = "DAEMON",
-        value_hint = ValueHint::CommandWithArguments
-    )]
+    #[arg(last = true, required = true, value_name = "DAEMON")]
     pub(crate) daemon: Vec<OsString>,
 
     /// Time until another process leads after a crash
@@ -120,9 +115,8 @@ impl Args {
 }
 
 fn lease_name(typed: &str) -> Result<String, String> {
-    let name = typed.strip_prefix("lease/").unwrap_or(typed);
-    is_object_name(name)
-        .then(|| name.to_owned())
+    is_object_name(typed)
+        .then(|| typed.to_owned())
         .ok_or_else(|| "is not the name of a Lease, such as scheduler".to_owned())
 }
 
@@ -213,8 +207,7 @@ mod tests {
                 .map_err(|error| error.to_string())
         };
         assert_eq!(name("scheduler"), Ok("scheduler".to_owned()));
-        assert_eq!(name("lease/scheduler"), Ok("scheduler".to_owned()));
-        for wrong in ["", "a/b", "Scheduler", "a b"] {
+        for wrong in ["", "lease/a", "Scheduler", "a b"] {
             let error = name(wrong).expect_err(wrong);
             assert!(
                 error.contains("is not the name of a Lease, such as scheduler"),

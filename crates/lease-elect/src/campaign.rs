@@ -25,16 +25,13 @@ const LAST_CHANCE: Duration = Duration::from_secs(2);
 /// If waiting does not help, for example if a permission is missing.
 pub(crate) async fn lead(
     election: &LeaderElection,
-    duration: Duration,
     keep: &Keep,
     election_state: &ElectionState,
 ) -> Result<HeldLease, Error> {
     let mut told = None;
     loop {
         let error = match election
-            .lead(keep, |progress| {
-                show_progress(election_state, duration, &progress);
-            })
+            .lead(keep, |progress| show_progress(election_state, &progress))
             .await
         {
             Ok(held) => return Ok(held),
@@ -54,21 +51,17 @@ pub(crate) async fn lead(
     }
 }
 
-fn show_progress(election_state: &ElectionState, duration: Duration, progress: &Progress<'_>) {
+fn show_progress(election_state: &ElectionState, progress: &Progress<'_>) {
     match progress {
         Progress::Blocked(blocked) => {
             election_state.set_unwatched(false);
             election_state.led_by_another();
             let refused = &blocked.refused;
-            let lease = refused.lease.as_ref();
-            match lease.and_then(NodeLease::holder) {
+            match refused.lease.as_ref().and_then(NodeLease::holder) {
                 Some(leader) => {
                     log::line(format_args!("standing by: {} leads", visible(leader)));
                 }
                 None => log::line(format_args!("standing by: {refused}")),
-            }
-            if let Some(warning) = lease.and_then(|lease| shorter(lease, duration)) {
-                log::line(warning);
             }
         }
         Progress::Unwatched(cause) => {
@@ -81,21 +74,6 @@ fn show_progress(election_state: &ElectionState, duration: Duration, progress: &
         }
         _ => {}
     }
-}
-
-/// A warning if the leader's duration is shorter than `own`. Candidates with an old client-go would not wait
-/// for the end of a longer lease.
-fn shorter(lease: &NodeLease, own: Duration) -> Option<String> {
-    let (leader, theirs) = (lease.holder()?, lease.duration_seconds());
-    let own = own.as_secs();
-    (u64::from(theirs) < own).then(|| {
-        format!(
-            "Warning: the lease duration of {} is {theirs}s, and this process has {own}s. Use the same \
-             for all candidates: one with client-go v0.26 or older takes the lead after its own \
-             duration, even if this process still leads",
-            visible(leader)
-        )
-    })
 }
 
 /// Ends a candidacy, because this process was asked to end. A write that was already sent gets some time to

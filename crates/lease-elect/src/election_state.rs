@@ -1,7 +1,6 @@
 //! The state of the election, as reported over HTTP.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
 use maintenance_lease::protocol::BootInstant;
 
@@ -19,12 +18,11 @@ pub(crate) enum Role {
     Ending,
 }
 
-/// The names that identify the election and this process.
+/// The names that identify the election.
 #[derive(Clone, Debug)]
 pub(crate) struct ElectionNames {
     pub(crate) namespace: String,
     pub(crate) lease: String,
-    pub(crate) holder: String,
 }
 
 /// The state of the election at one moment.
@@ -37,12 +35,8 @@ pub(crate) struct ElectionSnapshot {
     pub(crate) is_unwatched: bool,
     /// When its leadership ends or ended, by the boot clock.
     pub(crate) deadline: Option<BootInstant>,
-    /// When it last acquired or renewed the lease.
-    pub(crate) renewed: Option<SystemTime>,
     /// How many times it has renewed the lease.
     pub(crate) renewals: u64,
-    /// How many times it saw another process become the leader.
-    pub(crate) leaders_seen: u64,
 }
 
 /// The shared state that the HTTP server reports.
@@ -61,9 +55,7 @@ impl ElectionState {
 
     /// Records that another process leads.
     pub(crate) fn led_by_another(&self) {
-        let mut facts = self.lock();
-        facts.role = Role::Standby;
-        facts.leaders_seen += 1;
+        self.lock().role = Role::Standby;
     }
 
     pub(crate) fn set_unwatched(&self, is_unwatched: bool) {
@@ -76,7 +68,6 @@ impl ElectionState {
         facts.role = Role::Leader;
         facts.is_unwatched = false;
         facts.deadline = Some(deadline);
-        facts.renewed = Some(SystemTime::now());
     }
 
     /// Records a new `deadline` of this leadership. A later one counts as a renewal.
@@ -84,7 +75,6 @@ impl ElectionState {
         let mut facts = self.lock();
         if facts.deadline.is_some_and(|before| before < deadline) {
             facts.renewals += 1;
-            facts.renewed = Some(SystemTime::now());
         }
         facts.deadline = Some(deadline);
     }

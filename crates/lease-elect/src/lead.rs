@@ -160,8 +160,6 @@ impl Lead {
                 held_state.lease.transitions().to_string(),
             )
             .env("LEASE_ELECT_FENCING_NUMBER", fencing.to_string())
-            // The earlier name of this variable.
-            .env("LEASE_ELECT_FENCING_TOKEN", fencing.to_string())
     }
 }
 

@@ -60,7 +60,6 @@ pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
     election_state.names(ElectionNames {
         namespace: namespace.clone(),
         lease: args.lease.clone(),
-        holder: locks.identity().to_owned(),
     });
 
     log::line(format_args!(
@@ -68,12 +67,7 @@ pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
         args.lease,
         locks.identity()
     ));
-    let mut candidacy = pin!(campaign::lead(
-        &election,
-        args.lease_duration,
-        &keep,
-        &election_state
-    ));
+    let mut candidacy = pin!(campaign::lead(&election, &keep, &election_state));
     let held = tokio::select! {
         biased;
         code = signals.received() => {

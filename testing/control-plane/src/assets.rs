@@ -21,7 +21,7 @@ const PINS: [&str; 4] = [
     include_str!("../kubernetes/go.sum"),
 ];
 
-/// The source code of [`Binary::Candidate`] and [`Binary::OlderCandidate`].
+/// The source code of [`Binary::Candidate`].
 const CANDIDATE: &str = include_str!("../kubernetes/candidate/main.go");
 
 /// The files that pin the dependencies of one of our Go modules, and so determine its programs.
@@ -33,9 +33,6 @@ macro_rules! pins {
         ]
     };
 }
-
-/// The pins of [`Binary::OlderCandidate`].
-const OLDER_CLIENT_GO: [&str; 2] = pins!("older-client-go");
 
 const OLDEST_KUBERNETES: [&str; 2] = pins!("oldest-kubernetes");
 
@@ -52,9 +49,6 @@ pub enum Binary {
     Kubectl,
     /// A candidate of client-go's leader election: a program of ours, for tests.
     Candidate,
-    /// The same program with client-go v0.26. That is the last version in which a candidate takes over after its own
-    /// lease duration, whatever the leader's record says.
-    OlderCandidate,
     /// The API server of [`OLDEST_KUBERNETES_VERSION`].
     OldestKubeApiserver,
     /// The controllers of [`OLDEST_KUBERNETES_VERSION`].
@@ -91,13 +85,12 @@ impl Binary {
     ];
 
     /// The binaries of a control plane, and those that tests also need.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 5] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
         Self::Kubectl,
         Self::Candidate,
-        Self::OlderCandidate,
     ];
 
     /// The file name of the binary.
@@ -109,7 +102,6 @@ impl Binary {
             Self::KubeControllerManager => "kube-controller-manager",
             Self::Kubectl => "kubectl",
             Self::Candidate => "candidate",
-            Self::OlderCandidate => "older-candidate",
             Self::OldestKubeApiserver => "oldest-kube-apiserver",
             Self::OldestKubeControllerManager => "oldest-kube-controller-manager",
             Self::NodeHealthCheck => "node-healthcheck",
@@ -128,7 +120,6 @@ impl Binary {
             Self::KubeControllerManager => "TEST_ASSET_KUBE_CONTROLLER_MANAGER",
             Self::Kubectl => "TEST_ASSET_KUBECTL",
             Self::Candidate => "TEST_ASSET_CANDIDATE",
-            Self::OlderCandidate => "TEST_ASSET_OLDER_CANDIDATE",
             Self::OldestKubeApiserver => "TEST_ASSET_OLDEST_KUBE_APISERVER",
             Self::OldestKubeControllerManager => "TEST_ASSET_OLDEST_KUBE_CONTROLLER_MANAGER",
             Self::NodeHealthCheck => "TEST_ASSET_NODE_HEALTHCHECK",
@@ -142,10 +133,8 @@ impl Binary {
     /// part of the file name.
     #[must_use]
     pub fn cached(self) -> PathBuf {
-        let [client_go, client_go_sums] = OLDER_CLIENT_GO;
         let digest = match self {
             Self::Candidate => Some(short_digest(&[CANDIDATE])),
-            Self::OlderCandidate => Some(short_digest(&[CANDIDATE, client_go, client_go_sums])),
             Self::OldestKubeApiserver | Self::OldestKubeControllerManager => {
                 Some(short_digest(&OLDEST_KUBERNETES))
             }

@@ -131,7 +131,6 @@ mod tests {
         let named = ElectionNames {
             namespace: "batch".to_owned(),
             lease: "scheduler".to_owned(),
-            holder: "a".to_owned(),
         };
         let facts = ElectionSnapshot {
             named: (role != Role::Starting).then_some(named),

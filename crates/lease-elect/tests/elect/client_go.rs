@@ -1,6 +1,5 @@
 //! Tests together with candidates of client-go's leader election, on one Lease.
 
-use control_plane::Binary;
 use rustix::process::Signal;
 
 use crate::support::cluster::Cluster;
@@ -9,9 +8,7 @@ use crate::support::{eventually, tests_on_both};
 tests_on_both! {
     a_released_lead_is_followed_in_both_directions,
     a_killed_leader_is_followed_in_both_directions,
-    an_older_client_go_also_follows_a_killed_leader,
     one_that_honors_the_record_waits_for_a_longer_lease,
-    an_older_one_with_a_shorter_duration_overtakes_and_that_is_warned_of,
     of_many_who_are_killed_and_asked_to_end_no_two_lead_at_once,
 }
 
@@ -48,16 +45,7 @@ fn a_released_lead_is_followed_in_both_directions(cluster: &Cluster) {
 }
 
 fn a_killed_leader_is_followed_in_both_directions(cluster: &Cluster) {
-    killed_in_turn(cluster, Binary::Candidate);
-}
-
-fn an_older_client_go_also_follows_a_killed_leader(cluster: &Cluster) {
-    killed_in_turn(cluster, Binary::OlderCandidate);
-}
-
-/// All candidates have the same duration.
-fn killed_in_turn(cluster: &Cluster, client_go: Binary) {
-    let mut theirs = cluster.candidate("theirs").of(client_go);
+    let mut theirs = cluster.candidate("theirs").of_client_go();
     cluster.journal.wait_for("begin theirs");
     let mut ours = cluster
         .candidate("ours")
@@ -67,11 +55,8 @@ fn killed_in_turn(cluster: &Cluster, client_go: Binary) {
     theirs.signal(Signal::KILL);
     assert_eq!(theirs.code(), None);
     cluster.journal.wait_for("begin ours");
-    let log = ours.log();
-    assert!(!log.iter().any(|line| line.contains("Warning")), "{log:?}");
-    let theirs = cluster.candidate("theirs-again").of(client_go);
-    // Older versions begin the line with a lowercase letter.
-    theirs.says("ttempting to acquire leader lease");
+    let theirs = cluster.candidate("theirs-again").of_client_go();
+    theirs.says("Attempting to acquire leader lease");
     ours.signal(Signal::KILL);
     assert_eq!(ours.code(), None);
     cluster.journal.wait_for("begin theirs-again");
@@ -101,22 +86,6 @@ fn one_that_honors_the_record_waits_for_a_longer_lease(cluster: &Cluster) {
     assert_eq!(ours.code(), Some(0));
     cluster.journal.wait_for("begin theirs");
     assert_eq!(order(cluster), ["begin ours", "end ours", "begin theirs"]);
-}
-
-fn an_older_one_with_a_shorter_duration_overtakes_and_that_is_warned_of(cluster: &Cluster) {
-    let mut theirs = cluster.candidate("theirs").of(Binary::OlderCandidate);
-    cluster.journal.wait_for("begin theirs");
-    let mut ours = cluster.candidate("ours").short().start();
-    ours.says("the lease duration of theirs is 4s, and this process has 12s");
-    theirs.signal(Signal::TERM);
-    assert_eq!(theirs.code(), Some(0));
-    cluster.journal.wait_for("begin ours");
-    // It takes the lead although the leader renews in time. Only the leader's watch ends the leader's daemon.
-    let _theirs = cluster.candidate("overtaking").of(Binary::OlderCandidate);
-    cluster.journal.wait_for("begin overtaking");
-    assert_eq!(ours.code(), Some(5));
-    cluster.journal.wait_for("end ours");
-    assert_eq!(cluster.spec()["holderIdentity"], "overtaking");
 }
 
 fn of_many_who_are_killed_and_asked_to_end_no_two_lead_at_once(cluster: &Cluster) {

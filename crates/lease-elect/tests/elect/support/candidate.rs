@@ -88,12 +88,7 @@ impl Setup {
     /// Starts a candidate of client-go instead. It has a lease of 4 s, and no daemon: it writes to the
     /// journal itself.
     pub(crate) fn of_client_go(self) -> Candidate {
-        self.of(Binary::Candidate)
-    }
-
-    /// Starts this program instead of lease-elect.
-    pub(crate) fn of(self, program: Binary) -> Candidate {
-        let program = program.locate().expect("it was built");
+        let program = Binary::Candidate.locate().expect("it was built");
         let words = [
             program.into(),
             self.words[0].clone(),
