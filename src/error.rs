@@ -12,11 +12,9 @@ use std::time::Duration;
 use maintenance_lease::protocol::{LockId, Now, Refusal};
 use maintenance_lease::{ApiError, Error, NodeLease, Refused};
 use other_tools::Finding;
-use pod_safety::Removed;
 use pod_safety::Why;
 use pod_safety::fencing::Remains;
 use pod_safety::fencing::patch::Left;
-use pod_safety::outcome::Outcome;
 use pod_safety::report::DeletionTarget;
 
 use connect::ConnectError;
@@ -238,8 +236,6 @@ pub(crate) enum Obstacle {
     },
     /// Something is left of a fenced node.
     Remains(Box<Remains>),
-    /// Some of the pods that a fencing removed do not run again.
-    NotBack(Vec<(Removed, Outcome)>),
 }
 
 /// What is known about a node's lock after a failure.
@@ -329,12 +325,6 @@ impl Failure {
             ) => Some(source),
             _ => None,
         }
-    }
-
-    /// Whether the API server refused an object as invalid.
-    pub(crate) fn is_invalid(&self) -> bool {
-        let status = self.api().and_then(ApiError::status);
-        status.is_some_and(|status| status.code == 422)
     }
 
     /// Whether a read that failed like this may succeed if it is retried.

@@ -1,20 +1,14 @@
 //! A fencing and its records as data.
 
-use maintenance_lease::protocol::Now;
 use other_tools::Finding;
-use pod_safety::Removed;
-use pod_safety::facts::Blocked;
 use pod_safety::fencing::{Attempt, How, Record, Remains};
-use pod_safety::outcome;
+use pod_safety::owners::IncompleteOwner;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, List, ListEntry, Time, kind};
 use super::item_error::ItemError;
 use super::other_tool::OtherTool;
-use super::outcome::{DeletionOutcome, Replacement};
-use super::why::StuckReason;
-use crate::output::error_code::ErrorCode;
 
 /// The nodes that were fenced or unfenced.
 pub(crate) type FencingList = List<kind::FencingList, Fencing>;
@@ -40,74 +34,18 @@ pub(crate) struct Fencing {
     /// What other tools did to the node before it was fenced.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     other_tools: Vec<OtherTool>,
-    /// Pods whose replacements will not come or not run, as found before the node was fenced.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    blocked_replacements: Vec<BlockedReplacement>,
     /// Pods that stay, as NAMESPACE/NAME.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tolerating: Vec<String>,
     /// What still has to be removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     left: Option<Left>,
-    /// The pods that were removed, if the command followed their replacements. Without those of DaemonSets, and
-    /// those that no known controller recreates.
+    /// The owners of its pods that do not have all their pods ready, read once when nothing was left.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    removed_pods: Vec<RemovedPod>,
+    incomplete_owners: Vec<IncompleteOwner>,
     /// Why the command failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ItemError>,
-}
-
-/// A pod that was removed from a node.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct RemovedPod {
-    namespace: String,
-    name: String,
-    /// `Deleted` if its controller wants no replacement.
-    outcome: DeletionOutcome,
-    /// The pod that replaces it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    replacement: Option<Replacement>,
-    /// Why it is not replaced yet, or why its replacement does not run yet.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    reasons: Vec<StuckReason>,
-    /// Why it is unknown whether it was replaced.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ItemError>,
-}
-
-impl RemovedPod {
-    fn of(pod: &Removed, outcome: &outcome::Outcome, now: Now) -> Self {
-        Self {
-            namespace: pod.namespace.clone(),
-            name: pod.name.clone(),
-            outcome: DeletionOutcome::of(outcome),
-            replacement: match outcome {
-                outcome::Outcome::Replaced { replacement, .. } => {
-                    Some(Replacement::of(replacement))
-                }
-                _ => None,
-            },
-            reasons: StuckReason::of_outcome(outcome, now),
-            error: match outcome {
-                outcome::Outcome::Unseen { error } => {
-                    Some(ItemError::of(ErrorCode::Failed, error.clone()))
-                }
-                _ => None,
-            },
-        }
-    }
-}
-
-/// A pod whose replacement will not come or not run.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct BlockedReplacement {
-    namespace: String,
-    name: String,
-    /// Why.
-    reasons: Vec<StuckReason>,
 }
 
 /// What still has to be removed from a node.
@@ -258,12 +196,10 @@ impl Fencing {
         }
     }
 
-    /// Adds the pods that were removed, and what became of them.
-    pub(crate) fn with_removed(self, pods: &[(Removed, outcome::Outcome)], now: Now) -> Self {
-        let pods = pods.iter();
-        let removed = pods.map(|(pod, outcome)| RemovedPod::of(pod, outcome, now));
+    /// Adds the owners that do not have all their pods ready.
+    pub(crate) fn with_incomplete(self, owners: Vec<IncompleteOwner>) -> Self {
         Self {
-            removed_pods: removed.collect(),
+            incomplete_owners: owners,
             ..self
         }
     }
@@ -272,19 +208,6 @@ impl Fencing {
     pub(crate) fn with_findings(self, findings: &[Finding]) -> Self {
         Self {
             other_tools: findings.iter().map(OtherTool::of).collect(),
-            ..self
-        }
-    }
-
-    /// Adds the pods whose replacements will not come or not run.
-    pub(crate) fn with_blocked(self, blocked: &[Blocked]) -> Self {
-        let blocked = blocked.iter().map(|pod| BlockedReplacement {
-            namespace: pod.namespace.clone(),
-            name: pod.name.clone(),
-            reasons: pod.obstacles.iter().map(StuckReason::expected).collect(),
-        });
-        Self {
-            blocked_replacements: blocked.collect(),
             ..self
         }
     }
@@ -310,11 +233,10 @@ impl Fencing {
 }
 
 impl ListEntry for Fencing {
-    /// The node is fenced or unfenced, even if something is left on it, its pods do not run again, or the hold could
-    /// not be ended.
+    /// The node is fenced or unfenced, even if something is left on it, or the hold could not be ended.
     fn name(&self) -> Option<String> {
         let is_done = match self.fenced? {
-            true => self.error.is_none() || self.left.is_some() || !self.removed_pods.is_empty(),
+            true => self.error.is_none() || self.left.is_some(),
             false => true,
         };
         is_done.then(|| format!("node/{}", self.node))

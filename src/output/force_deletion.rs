@@ -1,16 +1,15 @@
 //! A forced deletion as data.
 
-use maintenance_lease::protocol::Now;
 use pod_safety::checks::{Level, Verdict};
 use pod_safety::outcome;
+use pod_safety::owners::IncompleteOwner;
 use pod_safety::report::{DeletionTarget, Report};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, Data, ListEntry, kind};
 use super::item_error::ItemError;
-use super::outcome::{DeletionOutcome, Replacement};
-use super::why::StuckReason;
+use super::outcome::DeletionOutcome;
 use crate::output::error_code::ErrorCode;
 use crate::words::force_deletion::no_answer;
 
@@ -23,6 +22,9 @@ pub(crate) struct ForceDeletionList {
     /// The flag that accepts the risks of `items`, and no others.
     accept_risk: String,
     items: Vec<ForceDeletion>,
+    /// The owners of deleted pods that do not have all their pods ready, read once at the end.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    incomplete_owners: Vec<IncompleteOwner>,
 }
 
 /// A pod or Node: the checks, and the outcome if its deletion was requested.
@@ -61,12 +63,6 @@ pub(crate) struct ForceDeletion {
     /// There is a new Node of that name.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     registered_again: bool,
-    /// Why it is not replaced yet, or why its replacement does not run yet.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    reasons: Vec<StuckReason>,
-    /// The pod that replaces it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    replacement: Option<Replacement>,
     /// Why it is not deleted, or why the outcome is not known in full.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ItemError>,
@@ -102,8 +98,8 @@ impl ForceDeletionList {
         reports: &[&Report],
         outcomes: &[(&DeletionTarget, &outcome::Outcome)],
         refused: impl Fn(&Report) -> Option<ItemError>,
+        incomplete: &[IncompleteOwner],
         accept_risk: String,
-        now: Now,
     ) -> Self {
         let outcome = |target: &DeletionTarget| {
             let of = outcomes
@@ -112,13 +108,16 @@ impl ForceDeletionList {
             of.map(|(_, outcome)| *outcome)
         };
         let item = |&report: &&Report| match outcome(&report.target) {
-            Some(outcome) => ForceDeletion::of(report).with(outcome, now),
+            Some(outcome) => ForceDeletion::of(report).with(outcome),
             None => ForceDeletion {
                 error: refused(report),
                 ..ForceDeletion::of(report)
             },
         };
-        Self::of_items(reports.iter().map(item).collect(), accept_risk)
+        Self {
+            incomplete_owners: incomplete.to_vec(),
+            ..Self::of_items(reports.iter().map(item).collect(), accept_risk)
+        }
     }
 
     /// These items.
@@ -128,6 +127,7 @@ impl ForceDeletionList {
             kind: kind::ForceDeletionList::default(),
             accept_risk,
             items,
+            incomplete_owners: Vec::new(),
         }
     }
 }
@@ -175,14 +175,11 @@ impl ForceDeletion {
             finalizers: Vec::new(),
             pods: Vec::new(),
             registered_again: false,
-            reasons: Vec::new(),
-            replacement: None,
             error: None,
         }
     }
 
-    fn with(mut self, outcome: &outcome::Outcome, now: Now) -> Self {
-        self.reasons = StuckReason::of_outcome(outcome, now);
+    fn with(mut self, outcome: &outcome::Outcome) -> Self {
         let failed = |code, error: &str| Some(ItemError::of(code, error.to_owned()));
         self.outcome = Some(DeletionOutcome::of(outcome));
         match outcome {
@@ -201,9 +198,6 @@ impl ForceDeletion {
             } => {
                 self.pods.clone_from(pods);
                 self.registered_again = *registered_again;
-            }
-            outcome::Outcome::Replaced { replacement, .. } => {
-                self.replacement = Some(Replacement::of(replacement));
             }
             _ => {}
         }

@@ -14,10 +14,7 @@ pub(super) enum DeletionOutcome {
     WasGone,
     /// A dry run.
     WouldBeDeleted,
-    /// It was deleted, and the expected replacement did not appear in time.
-    Unreplaced,
-    /// It was deleted; whether it was replaced, or a Node's pods are gone, could not be checked, because of
-    /// `error`.
+    /// It was deleted; whether it, or a Node's pods, are gone could not be checked, because of `error`.
     Unseen,
     /// It was deleted, and the wait for what follows was interrupted.
     Unwatched,
@@ -31,8 +28,6 @@ pub(super) enum DeletionOutcome {
     StillHeldByFinalizer,
     /// The Node is gone, and `pods` are left.
     PodsLeft,
-    /// It was deleted, and `replacement` is there.
-    Replaced,
 }
 
 impl DeletionOutcome {
@@ -41,7 +36,6 @@ impl DeletionOutcome {
             outcome::Outcome::Deleted => Self::Deleted,
             outcome::Outcome::WasGone => Self::WasGone,
             outcome::Outcome::WouldBeDeleted => Self::WouldBeDeleted,
-            outcome::Outcome::Unreplaced { .. } => Self::Unreplaced,
             outcome::Outcome::Unseen { .. } => Self::Unseen,
             outcome::Outcome::Unwatched => Self::Unwatched,
             outcome::Outcome::Unknown { .. } => Self::Unknown,
@@ -49,31 +43,6 @@ impl DeletionOutcome {
             outcome::Outcome::Held { .. } => Self::HeldByFinalizer,
             outcome::Outcome::StillHeld { .. } => Self::StillHeldByFinalizer,
             outcome::Outcome::PodsLeft { .. } => Self::PodsLeft,
-            outcome::Outcome::Replaced { .. } => Self::Replaced,
-        }
-    }
-}
-
-/// The pod that replaces another.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Replacement {
-    name: String,
-    uid: String,
-    /// Absent if it has none yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<String>,
-    /// It runs, or has run already.
-    pub(super) running: bool,
-}
-
-impl Replacement {
-    pub(super) fn of(replacement: &outcome::Replacement) -> Self {
-        Self {
-            name: replacement.name.clone(),
-            uid: replacement.uid.clone(),
-            node: replacement.node.clone(),
-            running: replacement.is_back,
         }
     }
 }

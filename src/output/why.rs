@@ -3,15 +3,12 @@
 use crate::layout::table::{GAP, with_words};
 use crate::layout::wrap::hanging;
 use maintenance_lease::protocol::Now;
-use pod_safety::facts::Obstacle;
-use pod_safety::outcome::Outcome;
 use pod_safety::why::{self as safety, StuckCode, StuckState};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, List, ListEntry, Time, kind};
 use crate::object::{Kind, Object};
-use crate::words::fencing::obstacle_sentence;
 use crate::words::hint_command::Program;
 use crate::words::why::{self, Step};
 
@@ -71,24 +68,6 @@ impl StuckReason {
         Self {
             code: reason.into(),
             message: why::sentence(reason, now),
-        }
-    }
-
-    /// Why a pod that is still there will not be replaced, or why its replacement will not run.
-    pub(super) fn expected(obstacle: &Obstacle) -> Self {
-        Self {
-            code: obstacle.into(),
-            message: obstacle_sentence(obstacle),
-        }
-    }
-
-    /// Why a removed object is not replaced, or why its replacement does not run.
-    pub(super) fn of_outcome(outcome: &Outcome, now: Now) -> Vec<Self> {
-        match outcome {
-            Outcome::Unreplaced { reasons } | Outcome::Replaced { reasons, .. } => {
-                reasons.iter().map(|one| Self::of(one, now)).collect()
-            }
-            _ => Vec::new(),
         }
     }
 }

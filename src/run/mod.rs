@@ -19,7 +19,6 @@ pub(crate) mod nodes;
 pub(crate) mod parallel;
 pub(crate) mod problems;
 pub(crate) mod program;
-pub(crate) mod replacements;
 pub(crate) mod report;
 pub(crate) mod session;
 pub(crate) mod side_effects;

@@ -459,21 +459,13 @@ fn timed_out(
         }
         (Some(Obstacle::Remains(remains)), _) => {
             let (left, hint) = fencing::remaining_pods(node, remains, tried_once, program);
-            (after(waited, left), Some(hint))
-        }
-        (Some(Obstacle::NotBack(pods)), _) => {
-            let (not_back, hint) = fencing::still_not_back(node, pods, program);
-            (after(waited, not_back), Some(hint))
+            let left = match tried_once {
+                true => left,
+                false => format!("timed out after {}: {left}", length(waited.into())),
+            };
+            (left, Some(hint))
         }
         (None, _) => (timed_out, None),
-    }
-}
-
-/// What is `left` of a node after a wait that timed out.
-fn after(waited: Duration, left: String) -> String {
-    match waited.is_zero() {
-        true => left,
-        false => format!("timed out after {}: {left}", length(waited.into())),
     }
 }
 

@@ -68,7 +68,6 @@ mod tests {
                 boot_id: String::new(),
                 node_uid: String::new(),
                 hold: None,
-                removed: None,
             })),
             hook: Some(Box::new(Attempt {
                 id: "n".to_owned(),

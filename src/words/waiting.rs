@@ -149,9 +149,6 @@ fn progress(set: SetWait) -> String {
     }
 }
 
-/// Shown while the command waits until the replacements of pods run.
-pub(crate) const WAITING_FOR_REPLACEMENTS: &str = "waiting for replacements";
-
 /// `line` with the elapsed time.
 pub(crate) fn with_elapsed(line: &str, elapsed: Duration) -> String {
     let elapsed = Duration::from_secs(elapsed.as_secs());
@@ -174,8 +171,8 @@ mod tests {
 
     #[test]
     fn what_takes_long_is_shown_in_whole_seconds() {
-        let line = with_elapsed(WAITING_FOR_REPLACEMENTS, Duration::from_millis(61_900));
-        assert_eq!(line, "waiting for replacements (61s)");
+        let line = with_elapsed("waiting", Duration::from_millis(61_900));
+        assert_eq!(line, "waiting (61s)");
     }
 
     #[test]

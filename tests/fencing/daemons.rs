@@ -56,10 +56,9 @@ fn runs_on(stage: &Stage, node: &str) -> String {
     pod
 }
 
-/// Neither `force-delete` nor `fence` waits for a replacement: the pod returns only on its own node, once that is
-/// ready.
+/// The pod returns only on its own node, once that is ready.
 #[test]
-fn a_pod_of_a_daemon_set_is_not_awaited_on_another_node() {
+fn a_pod_of_a_daemon_set_stays_with_its_node() {
     let mut stage = Stage::new("daemons");
     let _logs = stage.plane.keep_logs_on_panic("fencing-daemons");
     let nodes = ["worker-1", "worker-2"].map(|name| stage.name(name));
@@ -99,7 +98,6 @@ fn a_pod_of_a_daemon_set_is_not_awaited_on_another_node() {
         check.map_or(Value::Null, |check| check["level"].clone())
     };
     assert_eq!(level("owner"), "Ok", "{report:#}");
-    assert_eq!(level("replacement"), Value::Null, "{report:#}");
     assert!(!report.to_string().contains("\"Risk\""), "{report:#}");
     let accepted = ["--accept-risk=none", "-m", "its node is dead"];
     stage.maint(force).args(accepted).succeeds();
@@ -107,16 +105,15 @@ fn a_pod_of_a_daemon_set_is_not_awaited_on_another_node() {
     assert_eq!(pods_for(&stage, unreachable), [Value::Null; 0]);
     assert_eq!(name(&pods_for(&stage, other)[0]), well);
 
-    // `fence` also removes the pod without waiting for another.
+    // `fence` also removes the pod.
     kubelets
         .stop_heartbeats(other, HEARTBEAT_AGE)
         .expect("its heartbeats stop");
     stage.is_reported_unreachable(other);
     let fence = ["fence", other, "--powered-off=dark", "-o", "json"];
     let run = stage.maint(fence).succeeds();
-    assert!(!run.stderr.contains("to run again"), "{run}");
     let item = run.item();
-    for absent in ["blockedReplacements", "removedPods", "tolerating"] {
+    for absent in ["incompleteOwners", "tolerating"] {
         assert_eq!(item[absent], Value::Null, "{run}");
     }
     assert_eq!(pods_for(&stage, other), [Value::Null; 0]);

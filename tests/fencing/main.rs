@@ -32,7 +32,6 @@ mod node_deleted;
 mod node_gone;
 mod races;
 mod refused;
-mod replacements;
 mod status;
 mod suspect;
 mod taints;

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, TRACKING, fixture, owned_by};
+use crate::fixture::{Fixture, TRACKING, fixture};
 use crate::support::{Run, events_of, holder_of};
 
 /// The notes of the Events in the namespace that are about `name`.
@@ -52,23 +52,24 @@ fn the_report_shows_the_risks_and_the_next_command() {
             .expect("a line")
             .1;
         let line = line.trim_end().trim_end_matches('`');
-        let line = line.replace("-m WHY", "-m why --timeout=0");
+        let line = line.replace("-m WHY", "-m why");
         let words: Vec<&str> = line.split(' ').collect();
         let line = std::iter::once("force-delete").chain(words);
-        let run = fixture.cluster.maint(line).ends_unfinished();
+        let run = fixture.cluster.maint(line).run();
         assert_snapshot!(fixture.shown(&run), @"
-        $ kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner,quorum -m why --timeout=0
+        $ kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner,quorum -m why
         context [context], server [server], user admin
         pod/web-0 in namespace shop on node/worker-1
           RISK     owner             a second pod of the same name may start while the first is still running: StatefulSet/web
           RISK     quorum            no majority is ready without it, so members that need a quorum cannot remove it; deletion may be the only way back, but if the old member still runs, both may serve different data: StatefulSet/web (1 of 3 ready without it)
           info     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
           8 checks ok
-        pod/web-0 force-deleted; not replaced yet
+        pod/web-0 force-deleted
         -- stderr
         lease/worker-1 created
         node/worker-1 locked by alice@bastion during the deletion
-        -- exit code 4
+        StatefulSet/web: 1 of 3 ready (namespace shop)
+        -- exit code 0
         ");
         assert!(!fixture.is_there("web-0"));
         let notes = evidence(fixture, "StatefulSet", "web");
@@ -196,8 +197,8 @@ fn a_risk_that_is_not_named_is_not_accepted() {
         );
         assert!(fixture.is_there("web-0"));
         assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
-        let bare = ["--accept-risk", "-m", "why", "--timeout=0"];
-        fixture.force_delete("web-0", &bare).ends_unfinished();
+        let bare = ["--accept-risk", "-m", "why"];
+        fixture.force_delete("web-0", &bare).succeeds();
         assert!(!fixture.is_there("web-0"));
     });
 }
@@ -221,11 +222,10 @@ fn a_dry_run_deletes_nothing() {
 #[test]
 fn a_finalizer_holds_the_object() {
     fixture("held", |fixture| {
-        // The command does not wait for a replacement, because the name is still in use.
         let set = fixture.stateful_set("web", 1, 0);
         let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
         fixture.ended_pod("web-1", Some(&set), &kept);
-        let words = ["--accept-risk=owner", "-m", "why", "--timeout=-1s"];
+        let words = ["--accept-risk=owner", "-m", "why"];
         let run = fixture.force_delete("web-1", &words).ends_unfinished();
         let line = "pod/web-1 is marked for deletion, but held by finalizer example.com/keep";
         assert!(run.stdout.contains(line), "{run}");
@@ -343,150 +343,71 @@ fn a_pod_that_its_job_keeps_takes_the_right_to_set_its_phase() {
     });
 }
 
+/// An owner is named once, and its replicas are read once: nothing waits for them.
 #[test]
-fn it_waits_for_the_replacement_and_prints_its_node() {
-    fixture("replaced", |fixture| {
-        fixture.ended_member(1, 0);
-        let words = [
-            "--accept-risk=owner",
-            "-m",
-            "why",
-            "--timeout=60s",
-            "-o",
-            "json",
-        ];
-        let run = fixture.force_delete("web-0", &words).start();
-        while fixture.is_there("web-0") {
-            std::thread::yield_now();
+fn owners_that_miss_pods_are_listed() {
+    fixture("owners", |fixture| {
+        let set = fixture.stateful_set("db", 3, 1);
+        for pod in ["db-0", "db-1"] {
+            fixture.ended_pod(pod, Some(&set), &json!({}));
         }
-        // Creates the replacement, as the StatefulSet controller and the scheduler do.
-        let node = fixture.cluster.name("worker-2");
-        fixture.make_pod("web-0", &json!({"spec": {"nodeName": node}}));
-        let run = run.ends();
-        assert_eq!(run.code, 0, "{run}");
-        let data: Value = serde_json::from_str(&run.stdout).expect("JSON");
-        assert_eq!(data["kind"], "ForceDeletionList");
-        let item = &data["items"][0];
-        assert_eq!(item["outcome"], "Replaced", "{data:#}");
-        assert_eq!(item["replacement"]["node"], node.as_str(), "{data:#}");
-        assert_eq!(item["name"], "web-0");
-    });
-}
-
-#[test]
-fn a_replacement_that_is_not_running_is_reported_with_the_reason() {
-    fixture("pending", |fixture| {
-        fixture.ended_member(1, 0);
-        let words = ["--accept-risk=owner", "-m", "why", "--timeout=10s"];
-        let run = fixture.force_delete("web-0", &words).start();
-        while fixture.is_there("web-0") {
-            std::thread::yield_now();
-        }
-        let pod = json!({"metadata": {"name": "web-0"}, "spec": {
-            "schedulingGates": [{"name": "example.com/wait"}],
-            "containers": [{"name": "main", "image": "registry.example/web:1"}],
-        }});
-        fixture.cluster.create(&fixture.at("/api/v1", "pods"), &pod);
-        let run = run.ends();
-        assert_eq!(run.code, 4, "{run}");
-        let message = "pod/web-0 force-deleted; replaced by a pod that has no node yet, not Running yet. It is \
-                    scheduled only after its scheduling gates are removed: example.com/wait.\n";
-        assert!(run.stdout.ends_with(message), "{run}");
-    });
-}
-
-/// Creates a pod on the other, healthy node, as the controller `owner` and the scheduler do.
-fn replacement(fixture: &Fixture, name: &str, owner: &Value) {
-    let mut pod = owned_by(owner);
-    pod["spec"] = json!({"nodeName": fixture.cluster.name("worker-2")});
-    fixture.make_pod(name, &pod);
-}
-
-#[test]
-fn a_replacement_of_another_name_is_one_of_the_same_controller() {
-    fixture("same-name", |fixture| {
-        let owner = fixture.replica_set("web");
-        let other = fixture.replica_set("other");
-        let node = fixture.cluster.name("worker-2");
-        let names = ["web-1", "web-2"];
-        for name in names {
-            fixture.ended_pod(name, Some(&owner), &json!({}));
-        }
-        for (name, owner) in [("web-3", &owner), ("web-4", &owner), ("other-1", &other)] {
-            replacement(fixture, name, owner);
-        }
-        let pods = names.map(|name| format!("pod/{name}"));
-        let run = fixture
-            .cluster
-            .maint(["force-delete", &pods[0], &pods[1], "-n", &fixture.namespace])
-            .args(["--accept-risk=none", "-m", "why"])
-            .succeeds();
-        // It is unknown which pod replaces which. Each one is reported with a different
-        // replacement.
-        let message = |first, second| {
-            format!(
-                "pod/web-1 force-deleted; replaced by pod/{first} on node/{node}\n\
-                 pod/web-2 force-deleted; replaced by pod/{second} on node/{node}\n"
-            )
-        };
-        let either = [message("web-3", "web-4"), message("web-4", "web-3")];
-        assert!(
-            either.iter().any(|message| run.stdout.ends_with(message)),
-            "{run}"
+        fixture.harmless_pod("web-1");
+        let complete = fixture.stateful_set("full", 1, 1);
+        fixture.ended_pod("full-0", Some(&complete), &json!({}));
+        let words = ["force-delete", "-l", "app=web", "-n", &fixture.namespace];
+        let accept = ["--accept-risk", "-m", "why", "-o", "json"];
+        let run = fixture.cluster.maint(words).args(accept).succeeds();
+        let shop = &fixture.namespace;
+        let lines = format!(
+            "ReplicaSet/web-1: 0 of 1 ready (namespace {shop})\n\
+             StatefulSet/db: 1 of 3 ready (namespace {shop})\n"
         );
+        assert!(run.stderr.ends_with(&lines), "{run}");
+        let data: Value = serde_json::from_str(&run.stdout).expect("JSON");
+        let owner = |kind: &str, name: &str, ready: u32, replicas: u32| json!({"namespace": shop, "kind": kind, "name": name, "ready": ready, "replicas": replicas});
+        let expected = json!([
+            owner("ReplicaSet", "web-1", 0, 1),
+            owner("StatefulSet", "db", 1, 3)
+        ]);
+        assert_eq!(data["incompleteOwners"], expected, "{data:#}");
     });
 }
 
 #[test]
-fn it_waits_for_a_job_that_replaces_only_what_has_ended() {
-    fixture("job", |fixture| {
-        let template = json!({"spec": {
-            "restartPolicy": "Never",
-            "containers": [{"name": "main", "image": "registry.example/web:1"}],
-        }});
-        let job = json!({
-            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "copy"},
-            "spec": {"podReplacementPolicy": "Failed", "template": template},
-        });
-        let job = fixture
-            .cluster
-            .create(&fixture.at("/apis/batch/v1", "jobs"), &job);
-        fixture.ended_pod("copy-1", Some(&job), &json!({}));
-        let words = ["--accept-risk=owner", "-m", "why", "--timeout=-1s"];
+fn it_waits_until_the_job_of_a_pod_has_counted_it() {
+    fixture("counted", |fixture| {
+        fixture.ended_job_pod("copy-1");
+        let words = ["--accept-risk=owner", "-m", "why"];
         let run = fixture
             .force_delete("copy-1", &words)
-            .until_it_says("waiting up to 168h for the replacement");
-        let node = fixture.cluster.name("worker-2");
-        replacement(fixture, "copy-2", &job);
+            .until_it_says("waiting up to 2m until its Job has counted it");
+        let freed = json!({"metadata": {"finalizers": null}});
+        fixture.cluster.patch(&fixture.pod_path("copy-1"), &freed);
         let run = run.ends();
         assert_eq!(run.code, 0, "{run}");
-        let message = format!("pod/copy-1 force-deleted; replaced by pod/copy-2 on node/{node}\n");
-        assert!(run.stdout.ends_with(&message), "{run}");
+        assert!(run.stdout.ends_with("pod/copy-1 force-deleted\n"), "{run}");
     });
 }
 
 #[test]
 fn an_interrupted_wait_leaves_the_event_and_no_lease() {
     fixture("waiting", |fixture| {
-        let set = fixture.stateful_set("web", 1, 0);
-        for signal in [Signal::INT, Signal::TERM] {
-            fixture.ended_pod("web-0", Some(&set), &json!({}));
-            let words = ["--accept-risk=owner", "-m", "why", "--timeout=-1s"];
+        for (name, signal) in [("copy-1", Signal::INT), ("copy-2", Signal::TERM)] {
+            fixture.ended_job_pod(name);
             let run = fixture
-                .force_delete("web-0", &words)
-                .until_it_says("waiting up to 168h for the replacement");
+                .force_delete(name, &["--accept-risk=owner", "-m", "why"])
+                .until_it_says("waiting up to 2m until its Job has counted it");
             assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
-            let notes = evidence(fixture, "StatefulSet", "web");
+            assert_eq!(evidence(fixture, "Job", name).len(), 1);
             run.is_sent(signal);
             let run = run.ends();
             assert_eq!(run.code, 130, "{run}");
-            let message =
-                "pod/web-0 force-deleted; interrupted before the check for a replacement\n";
-            assert!(run.stdout.ends_with(message), "{run}");
-            assert_eq!(evidence(fixture, "StatefulSet", "web"), notes);
-            assert!(!notes.is_empty());
+            let message = format!("pod/{name} force-deleted; interrupted before it was gone\n");
+            assert!(run.stdout.ends_with(&message), "{run}");
+            assert_eq!(evidence(fixture, "Job", name).len(), 1);
+            let freed = json!({"metadata": {"finalizers": null}});
+            fixture.cluster.patch(&fixture.pod_path(name), &freed);
         }
-        assert_eq!(evidence(fixture, "StatefulSet", "web").len(), 2);
     });
 }
 
@@ -519,15 +440,8 @@ fn of_several_pods_all_or_none_go() {
         let run = force_delete(&["--accept-risk=none", "-m", "why"]).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(fixture.is_there("web-0") && fixture.is_there("web-1"));
-        let run = force_delete(&[
-            "--accept-risk=owner",
-            "-m",
-            "why",
-            "--timeout=0",
-            "-o",
-            "name",
-        ]);
-        assert_eq!(run.ends_unfinished().stdout, "pod/web-0\npod/web-1\n");
+        let run = force_delete(&["--accept-risk=owner", "-m", "why", "-o", "name"]);
+        assert_eq!(run.succeeds().stdout, "pod/web-0\npod/web-1\n");
         assert!(!fixture.is_there("web-0") && !fixture.is_there("web-1"));
     });
 }

@@ -16,7 +16,7 @@ const LEVELS: [(&str, &str, &str); 5] = [
 
 /// The rules of the page by their first words, each with a test that fails if the rule does not hold. Tests in `safety`
 /// use a real API server. Tests in `fencing` also use the real controllers.
-const RULES: [(&str, &str); 70] = [
+const RULES: [(&str, &str); 65] = [
     (
         "It says why a pod does not end",
         "safety::why::a_pod_of_an_unreachable_node_waits_for_its_kubelet",
@@ -159,26 +159,6 @@ const RULES: [(&str, &str); 70] = [
         "safety::checks::an_operator_that_says_by_a_taint_that_it_is_at_work_is_left_to_finish",
     ),
     (
-        "its StatefulSet is being deleted",
-        "safety::checks::a_set_that_is_being_deleted_replaces_no_pod",
-    ),
-    (
-        "the ordinal of the pod",
-        "safety::checks::blockers_of_a_replacement_are_reported_before_the_deletion",
-    ),
-    (
-        "earlier members are not ready",
-        "fencing::members::a_member_is_replaced_by_the_rules_of_its_set",
-    ),
-    (
-        "no other ready node can reach its volume",
-        "fencing::disks::the_report_shows_what_becomes_of_each_volume",
-    ),
-    (
-        "a ResourceQuota of the namespace",
-        "safety::why::controllers::a_quota_without_room_is_reported_before_the_deletion",
-    ),
-    (
         "The heartbeat is the node's Lease",
         "safety::unreachable::a_heartbeat_is_as_long_a_sign_of_life_as_its_lease_says",
     ),
@@ -239,8 +219,8 @@ const RULES: [(&str, &str); 70] = [
         "safety::races::a_deletion_that_gets_no_answer_may_still_take_effect",
     ),
     (
-        "**The replacement**",
-        "safety::deletion::it_waits_for_the_replacement_and_prints_its_node",
+        "**The command ends**",
+        "safety::deletion::owners_that_miss_pods_are_listed",
     ),
     (
         "**Finalizers**",

@@ -20,7 +20,7 @@ fn locking(fixture: &Fixture, treatment: Treatment) -> Proxy {
 
 /// Force-deletes `web-1` with these arguments, through the proxy.
 fn deleting(fixture: &Fixture, proxy: &Proxy, words: &[&str]) -> Run {
-    let maint = fixture.force_delete("web-1", &["-m", "why", "--timeout=0"]);
+    let maint = fixture.force_delete("web-1", &["-m", "why"]);
     maint.args(words).kubeconfig(&proxy.kubeconfig).run()
 }
 

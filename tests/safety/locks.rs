@@ -24,7 +24,6 @@ fn two(fixture: &Fixture) -> Maint {
         "--accept-risk=none",
         "-m",
         "why",
-        "--timeout=0",
     ])
 }
 
@@ -35,7 +34,7 @@ fn a_second_run_of_the_same_user_is_refused() {
             fixture.harmless_pod(pod);
         }
         let node = &fixture.node;
-        let words = ["--accept-risk=none", "-m", "why", "--timeout=0"];
+        let words = ["--accept-risk=none", "-m", "why"];
         let proxy = proxy(fixture);
         let (first, kept) = proxy.holds_up(fixture.force_delete("web-1", &words));
         let second = fixture.force_delete("web-2", &words).run();
@@ -121,7 +120,7 @@ fn the_lock_names_the_api_user_of_the_caller() {
         };
         assert_eq!(user(), "1-admin");
         let proxy = proxy(fixture);
-        let words = ["--accept-risk=none", "-m", "why", "--timeout=0"];
+        let words = ["--accept-risk=none", "-m", "why"];
         let (run, kept) = proxy.holds_up(fixture.force_delete("web-1", &words));
         assert_eq!(user(), "2-admin");
         assert_eq!(kept.passes(), 200);

@@ -46,8 +46,8 @@ fn each_kind_of_risk_is_asked_and_the_reason_is_recorded() {
             assert!(fixture.is_there("web-0"));
         }
         // A risk that a flag accepts is not asked about.
-        let given = ["--accept-risk=owner", "-m", "the rack burns", "--timeout=0"];
-        let said = answers(web(fixture, &given), &[(QUORUM, "yes")], 4);
+        let given = ["--accept-risk=owner", "-m", "the rack burns"];
+        let said = answers(web(fixture, &given), &[(QUORUM, "yes")], 0);
         assert!(said.contains("pod/web-0 force-deleted"), "{said}");
         assert!(!fixture.is_there("web-0"));
 
@@ -60,7 +60,7 @@ fn each_kind_of_risk_is_asked_and_the_reason_is_recorded() {
             ("No risks found. Force-delete 1 pod? [y/N]", "y"),
             (REASON, "it is dark"),
         ];
-        let terminal = at_a_terminal(fixture.force_delete("web-1", &["--timeout=0"]));
+        let terminal = at_a_terminal(fixture.force_delete("web-1", &[]));
         answers(terminal, &typed, 0);
         assert!(!fixture.is_there("web-1"));
         let events = fixture.events();

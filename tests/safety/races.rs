@@ -45,7 +45,7 @@ fn held_up(proxy: &Proxy, fixture: &Fixture, pod: &str, words: &[&str]) -> (Runn
 /// `later` more of them at once.
 fn deleting(fixture: &Fixture, pod: &str, meanwhile: impl FnOnce(), later: usize) -> Run {
     let proxy = proxy(fixture);
-    let words = ["--accept-risk", "-m", "why", "--timeout=0"];
+    let words = ["--accept-risk", "-m", "why"];
     let (run, kept) = held_up(&proxy, fixture, pod, &words);
     meanwhile();
     kept.passes();
@@ -129,7 +129,7 @@ pub(crate) fn at_the_second(fixture: &Fixture, words: &[&str]) -> (Proxy, Runnin
     let maint = fixture
         .cluster
         .maint(["force-delete", "-n", &fixture.namespace]);
-    let maint = maint.args(pods).args(["-m", "why", "--timeout=0"]);
+    let maint = maint.args(pods).args(["-m", "why"]);
     let (run, kept) = proxy.holds_up(maint.args(words));
     (proxy, run, kept)
 }

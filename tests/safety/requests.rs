@@ -81,9 +81,9 @@ fn a_hundred_pods_cost_as_many_requests_as_two() {
                 .contains("  RISK     owner             all pods: "),
             "{report}"
         );
-        // The requests: pods, Node, its zone, heartbeat, heartbeats, two leases, four rights; StatefulSets, claims,
-        // quotas and budgets of the namespace; volumes, attachments and drivers.
-        assert_eq!(of_two, 18);
+        // The requests: pods, Node, its zone, heartbeat, heartbeats, two leases, four rights; StatefulSets, claims and
+        // budgets of the namespace; volumes, attachments and drivers.
+        assert_eq!(of_two, 17);
     });
 }
 
@@ -95,13 +95,13 @@ fn requests_grow_with_kinds_and_namespaces_and_not_with_their_pods() {
             .cluster
             .create("/api/v1/namespaces", &json!({"metadata": {"name": other}}));
         let mut owners = Vec::new();
-        let mut expected = 18;
+        let mut expected = 17;
         for (namespace, kind, more) in [
             (&fixture.namespace, "StatefulSet", 0),
             (&fixture.namespace, "ReplicaSet", 1),
             (&fixture.namespace, "Job", 1),
-            // A namespace also needs requests for a right, claims, quotas and budgets.
-            (&other, "StatefulSet", 5),
+            // A namespace also needs requests for a right, claims and budgets.
+            (&other, "StatefulSet", 4),
             (&other, "Job", 1),
         ] {
             let owner = owner(fixture, namespace, kind);

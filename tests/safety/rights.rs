@@ -57,11 +57,11 @@ fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
             "{words}"
         );
 
-        let all = [&confirm, "-m", "the rack burnt", "--timeout=0"];
+        let all = [&confirm, "-m", "the rack burnt"];
         let run = fixture
             .force_delete("web-0", &all)
             .kubeconfig(&user)
-            .ends_unfinished();
+            .succeeds();
         assert!(run.stderr.contains("could not post an Event"), "{run}");
         assert!(!fixture.is_there("web-0"));
     });

@@ -186,7 +186,7 @@ fn a_heartbeat_far_ahead_of_the_clock_proves_nothing() {
             words.ends_with("its heartbeat is 70m ahead of the clock"),
             "{words}"
         );
-        let words = ["--accept-risk=unread", "-m", "why", "--timeout=0"];
+        let words = ["--accept-risk=unread", "-m", "why"];
         fixture.force_delete("web-1", &words).succeeds();
         assert!(!fixture.is_there("web-1"));
 

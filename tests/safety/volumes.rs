@@ -425,7 +425,7 @@ fn an_accepted_unknown_is_confirmed_again_when_it_is_known() {
                         && !failed.swap(true, Ordering::Relaxed)
                 });
             let run = fixture
-                .force_delete("web-1", &[confirm, "-m", "why", "--timeout=0"])
+                .force_delete("web-1", &[confirm, "-m", "why"])
                 .kubeconfig(&proxy.kubeconfig)
                 .run();
             assert_eq!(run.code, 6, "{run}");
@@ -435,7 +435,7 @@ fn an_accepted_unknown_is_confirmed_again_when_it_is_known() {
             assert!(run.stderr.contains(message), "{run}");
             assert!(fixture.is_there("web-1"));
         }
-        let words = ["--accept-risk=volume-unguarded", "-m", "why", "--timeout=0"];
+        let words = ["--accept-risk=volume-unguarded", "-m", "why"];
         fixture.force_delete("web-1", &words).succeeds();
         assert!(!fixture.is_there("web-1"));
     });

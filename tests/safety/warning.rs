@@ -74,7 +74,7 @@ fn people_are_warned_of_a_forced_deletion_and_controllers_are_not() {
             assert!(!message.contains(WARNED), "{grace}: {message}");
         }
         // The request has the uid that was checked as a precondition.
-        let words = ["--accept-risk", "-m", "why", "--timeout=0"];
+        let words = ["--accept-risk", "-m", "why"];
         let run = fixture.force_delete("web-1", &words).run();
         assert!(!run.stderr.contains(WARNED), "{run}");
         assert!(!fixture.is_there("web-1"), "{run}");

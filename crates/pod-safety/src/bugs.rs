@@ -54,14 +54,6 @@ pub(crate) enum Bug {
     AccessModesPrevent,
     /// Assumes that a claim without a volume was never bound, even if the claim is newer than the pod.
     NewClaimWasNeverBound,
-    /// Accepts a pod of any controller as a replacement.
-    ReplacementOfAnyController,
-    /// Accepts a pod that existed before the deletion as a replacement.
-    EarlierReplacement,
-    /// Counts a replacement as running even if its node is lost too.
-    ReplacementOnLostNode,
-    /// Expects a DaemonSet to replace its pod on a node whose taints keep it away.
-    DaemonPodOnUnfitNode,
     /// Deletes without a lock if the last lock has expired.
     ExpiredLockIsNotAcquired,
     /// Starts a deletion shortly before the end of its lock.
@@ -94,7 +86,7 @@ mod tests {
         active.is_some_and(|name| *name == format!("{bug:?}"))
     }
 
-    const BUGS: [Bug; 31] = [
+    const BUGS: [Bug; 27] = [
         Bug::HeartbeatIgnored,
         Bug::FutureHeartbeatIsFresh,
         Bug::HeartbeatByLatestClock,
@@ -120,10 +112,6 @@ mod tests {
         Bug::DevicesAreLocal,
         Bug::AccessModesPrevent,
         Bug::NewClaimWasNeverBound,
-        Bug::ReplacementOfAnyController,
-        Bug::EarlierReplacement,
-        Bug::ReplacementOnLostNode,
-        Bug::DaemonPodOnUnfitNode,
         Bug::ExpiredLockIsNotAcquired,
         Bug::DeletionAtTheEnd,
     ];

@@ -21,8 +21,7 @@ pub mod known;
 pub mod lost_deletion;
 pub mod node_health;
 pub mod outcome;
-pub mod removed;
-mod replacement;
+pub mod owners;
 pub mod report;
 pub mod stuck;
 pub mod taint;
@@ -31,4 +30,3 @@ pub mod wire;
 pub mod words;
 
 pub use known::{Known, Why};
-pub use removed::{Removed, SameController};

@@ -1,7 +1,6 @@
 //! What happened to a pod or Node whose deletion was requested.
 
 use crate::constants::JOB_TRACKING;
-use crate::why::Reason;
 
 /// What happened to the pod or Node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,18 +11,12 @@ pub enum Outcome {
     WasGone,
     /// It was a dry run.
     WouldBeDeleted,
-    /// It is gone, and the expected replacement did not appear in time.
-    Unreplaced {
-        /// Why there is no replacement.
-        reasons: Vec<Reason>,
-    },
-    /// It was deleted. It could not be read whether its replacement runs, or whether the pods of the Node are
-    /// gone.
+    /// It was deleted. It could not be read whether it, or the pods of the Node, are gone.
     Unseen {
         /// Why it could not be read.
         error: String,
     },
-    /// It was deleted. The wait for its replacement, or for the removal of a Node's pods, was interrupted.
+    /// It was deleted. The wait until it, or the pods of the Node, are gone was interrupted.
     Unwatched,
     /// The request got no response. It may have taken effect, or may still take effect.
     Unknown {
@@ -52,38 +45,13 @@ pub enum Outcome {
         /// A Node with that name was registered again.
         registered_again: bool,
     },
-    /// A replacement exists.
-    Replaced {
-        /// The replacement.
-        replacement: Replacement,
-        /// Why it does not run yet.
-        reasons: Vec<Reason>,
-    },
-}
-
-/// A pod that replaces another pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replacement {
-    /// Its name.
-    pub name: String,
-    /// Its uid.
-    pub uid: String,
-    /// Its node; `None` if it is not scheduled yet.
-    pub node: Option<String>,
-    /// It runs on a node that reports and is not being deleted, or it has succeeded.
-    pub is_back: bool,
 }
 
 impl Outcome {
-    /// Whether the pod or Node was deleted, and the final outcome is not known yet.
+    /// Whether only its Job keeps the pod, until it has counted it.
     #[must_use]
-    pub fn is_open(&self) -> bool {
-        match self {
-            Self::Deleted => true,
-            // Its Job removes the finalizer.
-            Self::Held { finalizers } => finalizers.iter().all(|name| name == JOB_TRACKING),
-            _ => false,
-        }
+    pub fn is_held_by_job(&self) -> bool {
+        matches!(self, Self::Held { finalizers } if finalizers.iter().all(|name| name == JOB_TRACKING))
     }
 
     /// Whether the request deleted it or may have deleted it.
@@ -98,20 +66,13 @@ impl Outcome {
     /// Whether something is still expected to happen.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
-        match self {
-            Self::Unreplaced { .. }
-            | Self::Held { .. }
-            | Self::StillHeld { .. }
-            | Self::PodsLeft { .. }
-            | Self::Unseen { .. } => true,
-            Self::Replaced { replacement, .. } => !replacement.is_back,
-            Self::Deleted
-            | Self::WasGone
-            | Self::WouldBeDeleted
-            | Self::Unwatched
-            | Self::Unknown { .. }
-            | Self::Marked { .. } => false,
-        }
+        matches!(
+            self,
+            Self::Held { .. }
+                | Self::StillHeld { .. }
+                | Self::PodsLeft { .. }
+                | Self::Unseen { .. }
+        )
     }
 }
 
@@ -123,11 +84,9 @@ mod tests {
     fn only_a_job_removes_the_finalizer_of_a_deleted_pod() {
         let held = |finalizers: &[&str]| {
             let finalizers = finalizers.iter().map(|name| (*name).to_owned()).collect();
-            Outcome::Held { finalizers }.is_open()
+            Outcome::Held { finalizers }.is_held_by_job()
         };
-        assert!(Outcome::Deleted.is_open());
         assert!(held(&[JOB_TRACKING]));
         assert!(!held(&["a/b"]) && !held(&[JOB_TRACKING, "a/b"]));
-        assert!(!Outcome::WasGone.is_open() && !Outcome::Unwatched.is_open());
     }
 }

@@ -3,8 +3,6 @@
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use other_tools::{Activity, findings};
-use pod_safety::Removed;
-use pod_safety::facts::Blocked;
 use pod_safety::facts::pod::full_name;
 use pod_safety::fencing::Cost;
 use pod_safety::fencing::steps::{Refusal, Unread};
@@ -29,7 +27,6 @@ impl FenceRun<'_> {
         pods: &[Pod],
         mut found: Cost,
     ) -> Result<(), Failure> {
-        found.blocked = self.blocked(observed, pods).await?;
         found.twice = self.twice(observed, pods).await?;
         self.report_findings(&observed.evidence.node);
         if found != self.cost {
@@ -42,37 +39,8 @@ impl FenceRun<'_> {
         Ok(())
     }
 
-    /// Those of `pods` whose replacements will not come or not run. They are looked for once: the record must not wait for
-    /// this after the hook has succeeded.
-    async fn blocked(
-        &mut self,
-        observed: &Observed,
-        pods: &[Pod],
-    ) -> Result<Vec<Blocked>, Failure> {
-        let target = self.target;
-        let blocked = match self.blocked.take() {
-            Some(blocked) => blocked,
-            None => {
-                let taint = &observed.evidence.state.out_of_service;
-                let reading = target
-                    .common
-                    .reader
-                    .blocked_replacements(pods, taint, observed.at);
-                target
-                    .common
-                    .interrupt
-                    .or(async { Ok(reading.await) })
-                    .await?
-            }
-        };
-        let mut there = blocked.clone();
-        there.retain(|one| pods.iter().any(|pod| one.is_for(pod)));
-        self.blocked = Some(blocked);
-        Ok(there)
-    }
-
-    /// Those of `pods` that may run twice, because the node is only cut off. They are looked for once, as in
-    /// [`Self::blocked`].
+    /// Those of `pods` that may run twice, because the node is only cut off. They are looked for once: the record must not
+    /// wait for this after the hook has succeeded.
     async fn twice(&mut self, observed: &Observed, pods: &[Pod]) -> Result<Vec<String>, Failure> {
         if !self.args.isolated {
             return Ok(Vec::new());
@@ -111,13 +79,6 @@ impl FenceRun<'_> {
             }
         }
         self.findings = findings;
-    }
-
-    /// Remembers pods that leave the node, to see later whether they run again.
-    pub(super) fn remember(&mut self, leaving: Vec<Removed>) {
-        let is_read_again = |old: &Removed| leaving.iter().any(|new| new.uid == old.uid);
-        self.leaving.retain(|old| !is_read_again(old));
-        self.leaving.extend(leaving);
     }
 
     /// Asks on a terminal whether the risk behind a refusal is accepted, and why. Returns whether it is.

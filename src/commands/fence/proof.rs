@@ -4,10 +4,10 @@ use futures::future::join;
 use kube::ResourceExt as _;
 use maintenance_lease::NodeLease;
 use maintenance_lease::env::{Env as _, Machine};
-use pod_safety::Removed;
 use pod_safety::fencing::record::ANNOTATION;
 use pod_safety::fencing::steps::{self, FencingEvidence, Step};
 use pod_safety::fencing::{Cost, How, Proof, Recording, UnchangedHeartbeat};
+use pod_safety::owners::PodOwner;
 
 use super::steps::FenceRun;
 use crate::error::{Failure, FencingRefusal, HookError};
@@ -76,7 +76,7 @@ impl FenceRun<'_> {
                     }
                 }
                 Ok(step) => {
-                    self.remember(Removed::by_fencing(&pods, taint, observed.at));
+                    self.owners.extend(pods.iter().filter_map(PodOwner::of));
                     let is_changing = matches!(step, Step::Hold | Step::Fence | Step::Record);
                     let is_watched = !is_changing || std::mem::replace(&mut self.is_watched, true);
                     if !is_watched && target.watch_heartbeat(&observed).await? {
@@ -85,8 +85,6 @@ impl FenceRun<'_> {
                     if is_changing {
                         self.report_cost(&observed, &pods, cost).await?;
                     }
-                    let is_fenced = matches!(step, Step::HoldAgain | Step::Follow);
-                    self.is_seen_before |= !is_fenced;
                     return Ok((observed, step));
                 }
             }

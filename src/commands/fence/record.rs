@@ -8,9 +8,9 @@ use pod_safety::wire::rfc3339;
 use super::steps::FenceRun;
 use crate::error::Failure;
 use crate::output::fencing::Fencing;
-use crate::run::fencing::{Attempts, LeaseEnd, Observed};
+use crate::run::fencing::{Attempts, KEPT_OUTPUT, LeaseEnd, Observed};
 use crate::words::event;
-use crate::words::fencing::{fenced, hold_reason, lease_ends, lease_ends_with_outer, shortened};
+use crate::words::fencing::{fenced, hold_reason, lease_ends, lease_ends_with_outer};
 
 impl FenceRun<'_> {
     /// Reports once that the node is fenced, in words and as an Event.
@@ -34,9 +34,7 @@ impl FenceRun<'_> {
     pub(super) fn take_outcome(&mut self) -> Fencing {
         let outcome = self.outcome.take();
         let outcome = outcome.unwrap_or_else(|| Fencing::new(&self.target.node));
-        outcome
-            .with_findings(&self.findings)
-            .with_blocked(&self.cost.blocked)
+        outcome.with_findings(&self.findings)
     }
 
     /// Reports that the node is fenced, if somebody else or an earlier run did it, and marks its Lease.
@@ -65,7 +63,8 @@ impl FenceRun<'_> {
         target.terminal().remark(words);
     }
 
-    /// Checks that the record of a hook could be written, at least a short one. False if the Node changed: read it again.
+    /// Checks that the record of a hook could be written, with the longest output: all annotations of a Node together have a
+    /// limit. False if the Node changed: read it again.
     ///
     /// # Errors
     /// If the server would refuse it, or if it was interrupted.
@@ -74,15 +73,15 @@ impl FenceRun<'_> {
         observed: &Observed,
         tries: &mut Attempts,
     ) -> Result<bool, Failure> {
-        let proof = self.by_hook(observed, String::new());
+        // In JSON, no character is longer than a control character.
+        let proof = self.by_hook(observed, "\u{1}".repeat(KEPT_OUTPUT));
         let now = self.target.now().latest;
-        let record = self.record(observed, proof, now).shortened();
+        let record = self.record(observed, proof, now);
         let patch = patch::fenced(&observed.evidence.raw, &record, now);
         self.target.may_patch(&patch, tries).await
     }
 
-    /// Writes the record and taints the Node. If the server refuses the record as invalid, it may be too long, because all
-    /// annotations of a Node together have a limit. Then a shorter one is written.
+    /// Writes the record and taints the Node.
     ///
     /// # Errors
     /// If the server refuses it.
@@ -96,23 +95,14 @@ impl FenceRun<'_> {
         let now = target.now().latest;
         let record = self.record(observed, proof, now);
         let patch = patch::fenced(&observed.evidence.raw, &record, now);
-        let refusal = match target.patch(&patch, tries).await {
-            Err(failure) if failure.is_invalid() => failure,
-            written => return Ok((record, written?)),
-        };
-        let record = record.shortened();
-        let patch = patch::fenced(&observed.evidence.raw, &record, now);
         let written = target.patch(&patch, tries).await?;
-        if written == Written::Yes {
-            target.terminal().warn(shortened(&target.node, &refusal));
-        }
         Ok((record, written))
     }
 
     fn record(&self, observed: &Observed, proof: Proof, now: Instant) -> Record {
         let target = self.target;
         let hold = target.own_hold(observed);
-        let record = Record {
+        Record {
             who: target.locks().identity().to_owned(),
             why: self.why.clone(),
             when: rfc3339(now),
@@ -120,9 +110,7 @@ impl FenceRun<'_> {
             boot_id: proof.of.boot_id,
             node_uid: proof.of.uid,
             hold: hold.and_then(NodeLease::lock_id).map(|id| id.to_string()),
-            removed: None,
-        };
-        record.with_removed(&self.leaving)
+        }
     }
 
     /// The reason of the hold of this fencing.

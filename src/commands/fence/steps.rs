@@ -1,5 +1,6 @@
 //! A fencing, step by step.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kube::ResourceExt as _;
@@ -8,14 +9,13 @@ use maintenance_lease::protocol::{LockId, Refusal as Held};
 use maintenance_lease::{BREAKS, Change, Error, NodeLease};
 use other_tools::Finding;
 use pod_safety::Known;
-use pod_safety::Removed;
-use pod_safety::facts::Blocked;
 use pod_safety::fencing::steps::{AcceptedRisks, Lock, Refusal, Step, Unread};
 use pod_safety::fencing::{
     Cost, How, Proof, Record, Recording, Remains, UnchangedHeartbeat, Watched, Written,
     is_of_fencing,
 };
 use pod_safety::node_health::Status;
+use pod_safety::owners::PodOwner;
 
 use super::args::FenceArgs;
 use crate::error::{Failure, FencingRefusal, FencingWrite, HookError};
@@ -78,14 +78,10 @@ pub(super) struct FenceRun<'a> {
     pub(super) findings: Vec<Finding>,
     /// The cost that was reported last.
     pub(super) cost: Cost,
-    /// The pods whose replacements will not come or not run, once that was looked for.
-    pub(super) blocked: Option<Vec<Blocked>>,
     /// The pods that may run twice, once they were looked for.
     pub(super) twice: Option<Vec<String>>,
-    /// Whether the node was seen before it was fenced.
-    pub(super) is_seen_before: bool,
-    /// The pods that the fencing removes.
-    pub(super) leaving: Vec<Removed>,
+    /// The owners of its pods.
+    pub(super) owners: BTreeSet<PodOwner>,
     /// When the lease ends under which the node is fenced; `None` if that is a hold.
     pub(super) lease_end: Option<LeaseEnd>,
     /// The risks that could not be read.
@@ -125,10 +121,8 @@ impl<'a> FenceRun<'a> {
             has_warned_of_unreadable: false,
             findings: Vec::new(),
             cost: Cost::default(),
-            blocked: None,
             twice: None,
-            is_seen_before: false,
-            leaving: Vec::new(),
+            owners: BTreeSet::new(),
             lease_end: None,
             unread: Vec::new(),
             retries: Timeout::of(Duration::ZERO),

@@ -97,17 +97,17 @@ pub(crate) struct ForceDeleteArgs {
     #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
 
-    /// Stop waiting after this long for replacements to run [default: 30s], or for the pods of a node to be gone
-    /// [default: 2m]; 0 checks once
+    /// Stop waiting after this long for the pods to be gone; 0 checks once
     ///
     /// The exit code is then 4.
     #[arg(
         long,
         value_name = "TIME",
+        default_value = "2m",
         allow_hyphen_values = true,
         value_parser = duration::timeout
     )]
-    pub(crate) timeout: Option<Duration>,
+    pub(crate) timeout: Duration,
 
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,

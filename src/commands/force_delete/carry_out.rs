@@ -110,11 +110,12 @@ impl Run<'_> {
                 // Write the Events and release the locks first: waiting for the outcome may take long.
                 self.record_and_release(&locks, &progress.deleted, ended)
                     .await;
-                self.follow_outcomes(&mut progress.deleted, ended).await;
+                self.wait_until_gone(&mut progress.deleted, ended).await;
+                progress.incomplete = self.incomplete_owners(&progress.deleted, ended).await;
                 self.print_outcomes(&findings.reports, &progress)
             }
             (true, true) => {
-                self.follow_outcomes(&mut progress.deleted, ended).await;
+                self.wait_until_gone(&mut progress.deleted, ended).await;
                 let reported = self.print_outcomes(&findings.reports, &progress);
                 self.record_and_release(&locks, &progress.deleted, ended)
                     .await;
@@ -175,7 +176,7 @@ impl Run<'_> {
             let goes_on = !ended.or(self.is_alive(target)).await? && locks.last();
             let answer = match goes_on {
                 true => {
-                    let pod = pod.map(|seen| &seen.facts.pod);
+                    let pod = pod.map(|facts| &facts.pod);
                     let sent = self.request(target, pod, locks, ended).await;
                     Some(sent.inspect_err(|failure| {
                         progress.stop(Some(target), self.item_error(failure));
@@ -200,7 +201,8 @@ impl Run<'_> {
             };
             progress.left.remove(&key(target));
             progress.deleted.push(Deleted {
-                seen: pod.cloned(),
+                facts: pod.cloned(),
+                owners: findings.owners.get(index).cloned().unwrap_or_default(),
                 outcome: self.outcome(&answer),
                 report: report.clone(),
                 along: self.along(&findings).to_vec(),

@@ -47,10 +47,9 @@ fn regarding(one: &Deleted) -> ObjectReference {
         uid: Some(uid.to_owned()),
         ..ObjectReference::default()
     };
-    let Some(seen) = &one.seen else {
+    let Some(facts) = &one.facts else {
         return of_node(&target.name, &target.uid);
     };
-    let facts = &seen.facts;
     match (&facts.owner, &facts.node.node) {
         (Owner::Controller { reference, .. }, _) => (**reference).clone(),
         (_, Known::Yes(Some(node))) => of_node(&facts.pod.node, &node.uid),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use pod_safety::consent::{Consent, Missing};
 use pod_safety::outcome::Outcome;
+use pod_safety::owners::IncompleteOwner;
 use pod_safety::report::{DeletionTarget, Report};
 
 use super::deleted::Deleted;
@@ -19,6 +20,8 @@ pub(super) struct Progress {
     pub(super) left: First,
     /// Those with an outcome.
     pub(super) deleted: Vec<Deleted>,
+    /// The owners that do not have all their pods ready.
+    pub(super) incomplete: Vec<IncompleteOwner>,
     /// A risk to accept that is not in the reports.
     pub(super) to_accept: Option<&'static str>,
     /// Why targets are not deleted.

@@ -7,13 +7,13 @@ use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{Error, NodeLease};
 use pod_safety::Known;
-use pod_safety::SameController;
 use pod_safety::facts::{Evidence, Facts, FencingProgress, Lock};
 use pod_safety::node_health::Heartbeat;
+use pod_safety::owners::PodOwner;
 use pod_safety::report::{DeletionTarget, Report};
 
 use super::context::Run;
-use super::deleted::{Deleted, ReadPod};
+use super::deleted::Deleted;
 use super::targets::Targets;
 use crate::error::{Failure, NothingFound};
 
@@ -21,8 +21,10 @@ use crate::error::{Failure, NothingFound};
 pub(super) struct Findings {
     /// One per pod, or the Node's first and then those of its pods.
     pub(super) reports: Vec<Report>,
-    /// The pods themselves, in the same order.
-    pub(super) pods: Vec<ReadPod>,
+    /// The facts about the pods, in the same order; empty if a Node is deleted.
+    pub(super) pods: Vec<Facts>,
+    /// The owners of the pods that are deleted with each target.
+    pub(super) owners: Vec<BTreeSet<PodOwner>>,
     /// What was already deleted and stays because of its finalizers. There is nothing to do for it.
     pub(super) held: Vec<Deleted>,
     /// What was seen before and no longer matches the selector.
@@ -101,7 +103,7 @@ impl Run<'_> {
         let evidence = self.evidence(pods, &[], now).await;
         let mut findings = Findings::of(&evidence, now);
         for pod in pods {
-            let facts = Facts::of(pod, &evidence, now);
+            let facts = Facts::of(pod, &evidence);
             let before = first.and_then(|first| first.get(&self.pod_key(&facts.pod.name)));
             let uid = before.map(|report| &*report.target.uid);
             let report = Report::on_pod(&facts, uid, now);
@@ -111,10 +113,10 @@ impl Run<'_> {
                 continue;
             }
             findings.reports.push(report);
-            findings.pods.push(ReadPod {
-                facts,
-                same_controller: SameController::of(pod, now),
-            });
+            findings.pods.push(facts);
+            findings
+                .owners
+                .push(PodOwner::of(pod).into_iter().collect());
         }
         findings
     }
@@ -152,10 +154,12 @@ impl Run<'_> {
             }
             _ => {
                 findings.reports.push(report);
-                let pods = pods.iter().map(|pod| Facts::of(pod, &evidence, now));
-                findings
-                    .reports
-                    .extend(pods.map(|facts| Report::on_pod_with_its_node(&facts, now)));
+                findings.reports.extend(
+                    pods.iter()
+                        .map(|pod| Report::on_pod_with_its_node(&Facts::of(pod, &evidence), now)),
+                );
+                let owners = pods.iter().filter_map(PodOwner::of);
+                findings.owners.push(owners.collect());
             }
         }
         Ok(findings)
@@ -189,6 +193,7 @@ impl Findings {
         Self {
             reports: Vec::new(),
             pods: Vec::new(),
+            owners: Vec::new(),
             held: Vec::new(),
             unmatched: Vec::new(),
             locks: locks(evidence),

@@ -28,6 +28,7 @@ use crate::run::problems;
 use crate::text::escape;
 use crate::words::change::{dry_run_suffix, may_still_act};
 use crate::words::failure;
+use crate::words::fencing::incomplete;
 use crate::words::force_deletion as words;
 use crate::words::hint_command::Program;
 use crate::words::holder_name::of_node;
@@ -93,8 +94,8 @@ impl Run<'_> {
             &items,
             &outcomes.collect::<Vec<_>>(),
             |report| progress.error(&report.target),
+            &progress.incomplete,
             flags(reports, progress.to_accept, None),
-            self.reader.now(),
         );
         self.session
             .terminal
@@ -387,10 +388,13 @@ impl Run<'_> {
             } in &progress.deleted
             {
                 let target = &report.target;
-                let words = words::outcome(target, outcome, self.reader.now());
+                let words = words::outcome(target, outcome);
                 self.session
                     .terminal
                     .result(format!("{target} {words}{suffix}"));
+            }
+            for owner in &progress.incomplete {
+                self.session.terminal.remark(incomplete(owner));
             }
         }
         self.show_data(reports, progress)

@@ -10,5 +10,6 @@ mod variables;
 
 pub(crate) use self::hook::Hook;
 pub(crate) use self::lock::{LeaseEnd, may_end};
+pub(crate) use self::run_hook::KEPT_OUTPUT;
 pub(crate) use self::target::{Attempts, Ended, FencingSession, FencingTarget, Observed};
 pub(crate) use self::timeout::Timeout;

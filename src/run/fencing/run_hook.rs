@@ -20,7 +20,7 @@ use crate::words::fencing::{HOOK_NOT_RUN, HOOK_STILL_RUNNING, PROCESSES_LEFT, ho
 pub(super) const GRACE: Duration = Duration::from_secs(10);
 
 /// How many bytes of the end of its output are kept.
-const KEPT: usize = 1024;
+pub(crate) const KEPT_OUTPUT: usize = 1024;
 
 /// How long to read on after all of its processes have ended.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -174,7 +174,7 @@ impl Output<'_> {
         };
         self.terminal.pass_on(&chunk);
         self.kept.extend_from_slice(&chunk);
-        let surplus = self.kept.len().saturating_sub(KEPT);
+        let surplus = self.kept.len().saturating_sub(KEPT_OUTPUT);
         self.kept.drain(..surplus);
     }
 

@@ -9,11 +9,10 @@ mod order;
 mod progress;
 mod refusal;
 mod remains;
-mod replacements;
 mod retry;
 
 pub(crate) use self::confirmation::Question;
-pub(crate) use self::cost::{REASON, cost, obstacle_sentence};
+pub(crate) use self::cost::{REASON, cost};
 pub(crate) use self::failure::{
     HOOK_NOT_RUN, HOOK_STILL_RUNNING, PROCESSES_LEFT, hook_not_followed, hook_stays,
     no_longer_fenced, not_kept, of_hook, stays, taken_while_running, unknown, unread,
@@ -25,15 +24,12 @@ pub(crate) use self::fencing_hold::{
 pub(crate) use self::order::{NOT_REACHED, most_urgent, order, skipped, skipped_because, stopped};
 pub(crate) use self::progress::{
     awaited, awaiting, dry_run_hook, fenced, lease_ends, lease_ends_with_outer, not_fenced,
-    not_known, odd_clock, record_line, replaced, shortened, unfenced, unreadable_replaced,
-    unrecorded, waiting_for_reports_to_stop, waits_for_reports_to_stop, watching,
+    not_known, odd_clock, record_line, replaced, unfenced, unreadable_replaced, unrecorded,
+    waiting_for_reports_to_stop, waits_for_reports_to_stop, watching,
 };
 pub(crate) use self::refusal::{refusal, risk};
 pub(crate) use self::remains::{
-    count, counts, kubelet_state_unknown, left, nothing_left, remaining_pods, stays_fenced,
-    tolerating, unchanged, undone_but_fenced, unread_volumes, unsure,
-};
-pub(crate) use self::replacements::{
-    awaiting_replacements, back, gone_before, not_back, still_not_back,
+    count, counts, incomplete, kubelet_state_unknown, left, nothing_left, remaining_pods,
+    stays_fenced, tolerating, unchanged, undone_but_fenced, unread_volumes, unsure,
 };
 pub(crate) use self::retry::resuming;

@@ -9,7 +9,6 @@ use pod_safety::fencing::steps::{Outdated, Unread};
 use pod_safety::node_health::Heartbeat;
 
 use super::machine::state;
-use crate::error::Failure;
 use crate::text::escape;
 use crate::words::hint_command::Program;
 use crate::words::time::{clock, length};
@@ -59,15 +58,6 @@ pub(crate) fn record_line(record: &Record) -> String {
     let why = record.why.as_deref();
     let why = why.map_or_else(String::new, |why| format!(": \"{}\"", escape(why)));
     format!("by {who} at {when}, {how}{why}")
-}
-
-/// The record of `node` is shorter, because of `refusal`.
-pub(crate) fn shortened(node: &str, refusal: &Failure) -> String {
-    format!(
-        "the record of node/{node} has no hook output and no list of pods, because the complete record was \
-         refused: {}",
-        escape(&refusal.to_string())
-    )
 }
 
 /// The lease under which `node` is fenced expires by itself.

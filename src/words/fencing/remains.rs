@@ -2,6 +2,7 @@
 
 use pod_safety::Why;
 use pod_safety::fencing::Remains;
+use pod_safety::owners::IncompleteOwner;
 use pod_safety::words::few;
 
 use crate::text::escape;
@@ -31,6 +32,20 @@ pub(crate) fn nothing_left(node: &str, remains: &Remains) -> String {
         None => "nothing is left to evict or detach",
     };
     format!("node/{node}: {left}")
+}
+
+/// An owner that does not have all its pods ready.
+pub(crate) fn incomplete(owner: &IncompleteOwner) -> String {
+    let IncompleteOwner {
+        namespace,
+        kind,
+        name,
+        ready,
+        replicas,
+    } = owner;
+    escape(&format!(
+        "{kind}/{name}: {ready} of {replicas} ready (namespace {namespace})"
+    ))
 }
 
 /// Nobody waits any longer until nothing is left of `node`.

@@ -242,22 +242,19 @@ pub(crate) fn not_deleted(targets: &[String]) -> String {
 /// Why a target without a problem was not deleted.
 pub(crate) const OTHER_FAILED: &str = "not deleted, because of another target";
 
-/// The command waits for this many replacements.
-pub(crate) fn waiting_for_replacements(many: usize, limit: Duration) -> String {
+/// Shown while the command waits until the pods are gone.
+pub(crate) const WAITING_FOR_PODS: &str = "waiting for pods to be gone";
+
+/// The command waits until `target` is gone, or until these many `pods` of a deleted Node are gone.
+pub(crate) fn waiting_until_gone(target: &DeletionTarget, pods: usize, limit: Duration) -> String {
     let limit = length(Span::from(limit));
-    match many {
-        1 => format!("waiting up to {limit} for the replacement"),
-        _ => format!("waiting up to {limit} for {many} replacements"),
+    match target.kind {
+        "node" => {
+            let pods = count(pods, "pod");
+            format!("{target}: waiting up to {limit} for {pods} to be deleted")
+        }
+        _ => format!("{target}: waiting up to {limit} until its Job has counted it"),
     }
-}
-
-/// Shown while the command waits until the pods of a deleted Node are gone.
-pub(crate) const WAITING_FOR_PODS: &str = "waiting for the pods of the deleted Node to be deleted";
-
-/// The command waits until this many pods of a deleted Node are gone.
-pub(crate) fn waiting_for_pods(node: &str, pods: usize, limit: Duration) -> String {
-    let (limit, pods) = (length(Span::from(limit)), count(pods, "pod"));
-    format!("node/{node}: waiting up to {limit} for {pods} to be deleted")
 }
 
 #[cfg(test)]

@@ -1,19 +1,16 @@
 //! The outcome of a requested deletion, in words.
 
-use maintenance_lease::protocol::Now;
 use pod_safety::constants::POD_GC;
 use pod_safety::outcome::Outcome;
 use pod_safety::report::DeletionTarget;
-use pod_safety::why::Reason;
 use pod_safety::words::few;
 
 use crate::text::escape;
 use crate::words::fencing::count;
 use crate::words::time::length;
-use crate::words::why::sentence;
 
 /// The words that follow the name of `target`.
-pub(crate) fn outcome(target: &DeletionTarget, outcome: &Outcome, now: Now) -> String {
+pub(crate) fn outcome(target: &DeletionTarget, outcome: &Outcome) -> String {
     let done = "force-deleted";
     let is_node = target.kind == "node";
     match outcome {
@@ -38,20 +35,17 @@ pub(crate) fn outcome(target: &DeletionTarget, outcome: &Outcome, now: Now) -> S
                 false => format!("{left}; usually deleted within {}", length(POD_GC)),
             }
         }
-        Outcome::Unreplaced { reasons } => {
-            format!("{done}; not replaced yet{}", because(reasons, now))
-        }
         Outcome::Unseen { error } if is_node => {
             format!("{done}; could not check its pods: {}", escape(error))
         }
         Outcome::Unseen { error } => {
             format!(
-                "{done}; could not check for a replacement: {}",
+                "{done}; could not check whether it is gone: {}",
                 escape(error)
             )
         }
         Outcome::Unwatched if is_node => format!("{done}; interrupted before its pods were gone"),
-        Outcome::Unwatched => format!("{done}; interrupted before the check for a replacement"),
+        Outcome::Unwatched => format!("{done}; interrupted before it was gone"),
         Outcome::Unknown { error } => {
             format!(
                 "unknown whether it was {done}: {}",
@@ -84,39 +78,12 @@ pub(crate) fn outcome(target: &DeletionTarget, outcome: &Outcome, now: Now) -> S
                 held_by(finalizers)
             )
         }
-        Outcome::Replaced {
-            replacement,
-            reasons,
-        } => {
-            let node = match &replacement.node {
-                Some(node) => format!("on node/{}", escape(node)),
-                None => "that has no node yet".to_owned(),
-            };
-            let other = match replacement.name == target.name {
-                true => "a pod".to_owned(),
-                false => format!("pod/{}", escape(&replacement.name)),
-            };
-            let waits = match replacement.is_back {
-                true => String::new(),
-                false => format!(", not Running yet{}", because(reasons, now)),
-            };
-            format!("{done}; replaced by {other} {node}{waits}")
-        }
     }
 }
 
 /// Why a request got no answer; `None`: it was not awaited.
 pub(crate) fn no_answer(error: Option<&String>) -> &str {
     error.map_or("interrupted", String::as_str)
-}
-
-/// Why it is not back, as sentences.
-fn because(reasons: &[Reason], now: Now) -> String {
-    let sentences: Vec<String> = { reasons.iter() }.map(|one| sentence(one, now)).collect();
-    match &sentences[..] {
-        [] => String::new(),
-        sentences => format!(". {}", sentences.join(" ")),
-    }
 }
 
 fn held_by(finalizers: &[String]) -> String {

@@ -13,12 +13,6 @@ pub(crate) fn database(stage: &Stage) {
     stage.create(&set(stage, "db", "ReadWriteOnce", &volume));
 }
 
-/// Creates a StatefulSet of one pod with a local disk.
-pub(crate) fn local_database(stage: &Stage) {
-    stage.create(&[stage.namespace()]);
-    stage.create(&set(stage, "db", "ReadWriteOnce", &local(stage)));
-}
-
 /// Creates three nodes with kubelets, and a database on the first of them. Returns the kubelets, the names of the
 /// nodes, and the uid of the pod.
 pub(crate) fn running_database(stage: &Stage) -> (Kubelets, [String; 3], Value) {
@@ -27,16 +21,6 @@ pub(crate) fn running_database(stage: &Stage) -> (Kubelets, [String; 3], Value) 
     database(stage);
     let uid = runs_on(stage, &nodes[0]);
     (kubelets, nodes, uid)
-}
-
-/// The source and node affinity of a local disk that only nodes with the label `disk` can use. The label's value is the
-/// name of the test.
-pub(crate) fn local(stage: &Stage) -> Value {
-    let here = json!({"key": "disk", "operator": "In", "values": [stage.own()]});
-    json!({
-        "local": {"path": "/disk"},
-        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
-    })
 }
 
 /// A volume of this source and access mode, its claim, and a StatefulSet of one pod that uses it. All have this name.
@@ -97,21 +81,14 @@ pub(crate) fn pod(stage: &Stage) -> Option<Value> {
     stage.find_pod("db-0")
 }
 
-/// Binds the pod to `node` and waits until it runs there.
-pub(crate) fn placed_on(stage: &Stage, node: &str) {
+/// Binds the pod to `node`, and waits until it runs and its volume is attached and in use. Returns the uid of the pod.
+pub(crate) fn runs_on(stage: &Stage, node: &str) -> Value {
     eventually("the set makes a pod", || pod(stage).is_some());
-    stage
-        .plane
-        .bind_pod(stage.own(), "db-0", node)
-        .expect("it is placed");
+    let placed = stage.plane.bind_pod(stage.own(), "db-0", node);
+    placed.expect("it is placed");
     eventually("the pod runs", || {
         pod(stage).is_some_and(|pod| pod["status"]["phase"] == "Running")
     });
-}
-
-/// Binds the pod to `node`, and waits until it runs and its volume is attached and in use. Returns the uid of the pod.
-pub(crate) fn runs_on(stage: &Stage, node: &str) -> Value {
-    placed_on(stage, node);
     eventually("its volume is attached and in use", || {
         is_attached(stage, node) && stage.node(node)["status"]["volumesInUse"].is_array()
     });

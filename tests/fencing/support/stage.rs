@@ -145,7 +145,7 @@ impl Stage {
         let user = self.plane.user(&self.name(name), &groups);
         for resource in ["pods", "statefulsets.apps", "persistentvolumeclaims"] {
             let fencers = ["kubectl-maint:fencers"];
-            let allowed = self.plane.await_allowed(&fencers, "get", resource, "");
+            let allowed = self.plane.await_allowed(&fencers, "list", resource, "");
             allowed.expect("it is granted");
         }
         user.expect("a kubeconfig")

@@ -11,7 +11,6 @@ mod mirror;
 mod node;
 mod owner;
 mod quorum;
-mod replacement;
 mod rights;
 mod target;
 #[cfg(test)]
@@ -80,14 +79,13 @@ const OF_DELETION: [&str; 2] = [volumes::DELETED, job::JOB_FAILS];
 pub const FINAL: [&str; 2] = ["target", "mirror"];
 
 /// The ids of the informational checks, which need no confirmation.
-pub const INFOS: [&str; 7] = [
+pub const INFOS: [&str; 6] = [
     "node-unreachable",
     "node-gone",
     "fenced",
     "lease-deleted",
     "finalizers",
     "pdb",
-    "replacement",
 ];
 
 /// All verdicts on a pod that is to be force-deleted. `first` is the uid in the first report, if there was
@@ -157,7 +155,6 @@ fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
     verdicts.extend(volumes::check_deleted(&facts.deleted_claims));
     verdicts.extend(volumes::check_ephemeral(&facts.ephemeral));
     verdicts.extend(devices::check(&facts.pod));
-    verdicts.extend(replacement::check(&facts.obstacles));
     verdicts.push(finalizers);
     verdicts.push(budgets::check(&facts.budgets));
     verdicts
@@ -221,7 +218,6 @@ mod tests {
                 with_volume: Known::Yes(true),
             }]),
             ephemeral: Vec::new(),
-            obstacles: Vec::new(),
             budgets: Known::default(),
             may_delete: Known::default(),
             may_patch_status: Known::default(),

@@ -1,6 +1,10 @@
 //! Deletes pods and Nodes, but only the exact objects that were read.
 
+use std::fmt;
+
+use futures::future::join;
 use http::Method;
+use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Instant;
 use maintenance_lease::{ApiError, Call, escape};
 use serde::Deserialize;
@@ -10,6 +14,8 @@ use super::Reader;
 use super::pods::pod_path;
 use super::reader::read;
 use crate::facts::PodSnapshot;
+use crate::facts::pod::full_name;
+use crate::outcome::Outcome;
 use crate::wire::rfc3339;
 
 /// The result of a delete request.
@@ -101,6 +107,40 @@ impl Reader {
         self.delete(path, request).await
     }
 
+    /// Whether the pod with this `uid` still exists after it was deleted.
+    pub async fn pod_left(&self, namespace: &str, name: &str, uid: &str) -> Outcome {
+        match self.pod(namespace, name).await {
+            Ok(Some(pod)) if pod.metadata.uid.as_deref() == Some(uid) => Outcome::Held {
+                finalizers: pod.metadata.finalizers.unwrap_or_default(),
+            },
+            Ok(_) => Outcome::Deleted,
+            Err(error) => unseen(&error),
+        }
+    }
+
+    /// Whether pods with these `uids` remain after their Node was deleted. PodGC does not delete them while
+    /// another Node with that name exists.
+    pub async fn pods_left(&self, node: &str, uids: &[&str]) -> Outcome {
+        let (pods, node) = join(self.pods_of_node(node), self.node(node)).await;
+        let (pods, node) = match (pods, node) {
+            (Ok(pods), Ok(node)) => (pods, node),
+            (Err(error), _) => return unseen(&error),
+            (_, Err(error)) => return unseen(&error),
+        };
+        let is_of_node = |pod: &&Pod| {
+            let uid = pod.metadata.uid.as_deref();
+            uid.is_some_and(|uid| uids.contains(&uid))
+        };
+        let left: Vec<String> = pods.iter().filter(is_of_node).map(full_name).collect();
+        match left.is_empty() {
+            true => Outcome::Deleted,
+            false => Outcome::PodsLeft {
+                pods: left,
+                registered_again: node.is_some(),
+            },
+        }
+    }
+
     async fn delete(
         &self,
         path: String,
@@ -114,6 +154,11 @@ impl Reader {
             Err(error) => Err(error),
         }
     }
+}
+
+fn unseen(error: &impl fmt::Display) -> Outcome {
+    let error = error.to_string();
+    Outcome::Unseen { error }
 }
 
 /// The result of an accepted deletion. The response contains the object as it is now. If the object is gone,

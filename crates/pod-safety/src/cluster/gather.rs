@@ -17,7 +17,6 @@ use crate::controller::{Kind, controller};
 use crate::facts::job::deleted_together;
 use crate::facts::owner::waiting_deployment;
 use crate::facts::pod::{namespace, node_name};
-use crate::facts::replacement::ordinal;
 use crate::facts::source::{Source, persistent_claims, sources};
 use crate::facts::{
     Cluster, Evidence, Lock, NamespaceEvidence, NodeFacts, NodeRow, PodSnapshot, PresentNode,
@@ -37,7 +36,6 @@ struct Needs {
     claims: bool,
     attachments: bool,
     phases: bool,
-    members: bool,
 }
 
 impl Reader {
@@ -66,7 +64,6 @@ impl Reader {
                 );
             }
             needs.phases |= PodSnapshot::of(pod).job_waits;
-            needs.members |= ordinal(pod) > Some(0);
             if let Some(owner) = controller(&pod.metadata) {
                 needs.kinds.insert(Kind::of(owner));
                 if Kind::of(owner) == Kind::ReplicaSet {
@@ -75,7 +72,7 @@ impl Reader {
             }
         }
         let attachments = needs.values().any(|needs| needs.attachments);
-        let ((nodes, rows), namespaces, cluster) = join!(
+        let (nodes, namespaces, cluster) = join!(
             self.nodes(locks, is_own, names, now),
             join_all(needs.into_iter().map(|(namespace, needs)| async move {
                 let evidence = self.namespace(namespace, &needs).await;
@@ -93,7 +90,6 @@ impl Reader {
             namespaces: namespaces.into_iter().collect(),
             cluster,
             deleted_together: deleted_together(pods),
-            rows,
         }
     }
 
@@ -103,9 +99,9 @@ impl Reader {
         is_own: impl Fn(&NodeLease) -> bool,
         names: BTreeSet<&str>,
         now: Now,
-    ) -> (BTreeMap<String, NodeFacts>, Known<Vec<NodeRow>>) {
+    ) -> BTreeMap<String, NodeFacts> {
         if names.is_empty() {
-            return (BTreeMap::new(), Known::Unknown(Why::NotRead));
+            return BTreeMap::new();
         }
         let leases = locks.repository().namespace();
         let (cluster_nodes, may_patch, may_create, read) = join!(
@@ -122,8 +118,7 @@ impl Reader {
                 (name.to_owned(), node, heartbeat, lock, remediation)
             })),
         );
-        let nodes = read
-            .into_iter()
+        read.into_iter()
             .map(|(name, node, heartbeat, lock, remediation)| {
                 let node = Known::of(node, || "get nodes".to_owned());
                 let zone = match &node {
@@ -162,8 +157,7 @@ impl Reader {
                 };
                 (name, evidence)
             })
-            .collect();
-        (nodes, cluster_nodes.map(|all| all.rows))
+            .collect()
     }
 
     /// How many nodes are unreachable at `now`, in `node`'s zone and in the other zones. `now` must be from
@@ -216,9 +210,6 @@ impl Reader {
 
     async fn namespace(&self, namespace: &str, needs: &Needs) -> NamespaceEvidence {
         let has = |kind| needs.kinds.contains(&kind);
-        let is_counted = [Kind::StatefulSet, Kind::DaemonSet, Kind::Job]
-            .into_iter()
-            .any(has);
         let (apps, core) = ("/apis/apps/v1", "/api/v1");
         let (
             stateful_sets,
@@ -228,8 +219,6 @@ impl Reader {
             jobs,
             claims,
             budgets,
-            quotas,
-            ready_members,
             may_delete,
             may_patch_status,
         ) = join!(
@@ -260,12 +249,6 @@ impl Reader {
                 "persistentvolumeclaims"
             )),
             self.all_in(namespace, "/apis/policy/v1", "poddisruptionbudgets"),
-            needed(is_counted, || self.all_in(
-                namespace,
-                core,
-                "resourcequotas"
-            )),
-            needed(needs.members, || self.ready_members(namespace)),
             self.may("delete", "pods", Some(namespace)),
             needed(needs.phases, || self.may(
                 "patch",
@@ -281,8 +264,6 @@ impl Reader {
             replication_controllers,
             jobs,
             claims,
-            ready_members,
-            quotas,
             budgets,
             may_delete,
             may_patch_status,

@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{
-    PersistentVolume, PersistentVolumeClaim, ReplicationController, ResourceQuota,
-};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, ReplicationController};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 
 use super::locks::Lock;
-use super::members::ReadyMember;
-use super::node::{NodeRow, PresentNode, Zone};
+use super::node::{PresentNode, Zone};
 use super::remediation::Remediation;
 use crate::known::Known;
 use crate::node_health::Heartbeat;
@@ -37,8 +34,6 @@ pub struct Evidence {
     pub cluster: Cluster,
     /// The pods of Jobs that are deleted together, by the uid of the Job.
     pub deleted_together: BTreeMap<String, DeletedTogether>,
-    /// All nodes, as table rows.
-    pub rows: Known<Vec<NodeRow>>,
 }
 
 /// What is known of a node.
@@ -74,10 +69,6 @@ pub struct NamespaceEvidence {
     pub jobs: Known<Vec<Job>>,
     /// Its PersistentVolumeClaims.
     pub claims: Known<Vec<PersistentVolumeClaim>>,
-    /// The members of its StatefulSets that are ready.
-    pub ready_members: Known<Vec<ReadyMember>>,
-    /// Its ResourceQuotas.
-    pub quotas: Known<Vec<ResourceQuota>>,
     /// Its PodDisruptionBudgets.
     pub budgets: Known<Vec<PodDisruptionBudget>>,
     /// Whether the user may delete its pods.

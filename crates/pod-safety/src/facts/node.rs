@@ -10,7 +10,7 @@ use crate::bugs::{self, Bug};
 use crate::constants::{EXCLUDED, REGION, SMALL_ZONE, UNHEALTHY_ZONE_PERCENT, ZONE};
 use crate::fencing::record::Record;
 use crate::known::Known;
-use crate::node_health::{Health, Heartbeat, KubeletState, NodeState, Status, kubelet_state};
+use crate::node_health::{Health, Heartbeat, KubeletState, NodeState, kubelet_state};
 use crate::taint::NoExecute;
 
 /// A Node that exists.
@@ -60,11 +60,6 @@ impl PresentNode {
             taints: NoExecute::of(node),
             state: NodeState::of(node, heartbeat),
         }
-    }
-
-    /// Whether it is ready and not out of service.
-    pub(super) fn is_fit(&self) -> bool {
-        self.state.status() == Some(Status::True) && !self.state.out_of_service.is_asserted()
     }
 
     /// Whether it was fenced, and has not been restarted, replaced or seen alive since.

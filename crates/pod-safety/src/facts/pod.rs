@@ -156,15 +156,6 @@ pub(crate) fn is_true(condition: &PodCondition) -> bool {
     condition.status == "True"
 }
 
-/// Whether the control plane marked the pod as not ready because its node stopped reporting. The control
-/// plane changes only the condition `Ready`. A kubelet also changes `ContainersReady`, except for readiness
-/// gates.
-pub(crate) fn is_of_lost_node(pod: &Pod) -> bool {
-    let ready = condition(pod, "Ready").filter(|one| one.status == "False");
-    ready.is_some_and(|ready| ready.reason.as_deref() != Some("ReadinessGatesNotReady"))
-        && condition(pod, "ContainersReady").is_some_and(is_true)
-}
-
 pub(crate) fn conditions(pod: &Pod) -> PodConditions {
     let status = pod.status.as_ref();
     let ready = condition(pod, "Ready");

@@ -47,7 +47,7 @@ fn evidence(sets: Value, claims: Value, volumes: Value) -> Evidence {
 }
 
 fn facts(pod: &Pod, evidence: &Evidence) -> Facts {
-    Facts::of(pod, evidence, Now::at(Instant::from_micros(0)))
+    Facts::of(pod, evidence)
 }
 
 fn siblings(ready: &str, sets: Value) -> Option<Known<Siblings>> {
@@ -316,57 +316,6 @@ fn a_job_that_is_ending_counts_as_running_until_its_pods_have_ended() {
     }
 }
 
-#[test]
-fn a_replacement_comes_once_the_pod_is_gone_if_its_controller_promises_that() {
-    let node = |ready: &str, taints: &Value| {
-        let node = json!({
-            "metadata": {},
-            "spec": {"taints": taints},
-            "status": {"conditions": [{"type": "Ready", "status": ready}]},
-        });
-        Known::Yes(Some(PresentNode::of(&read(node), Known::default())))
-    };
-    let taint = json!([{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]);
-    let (none, ready) = (json!([]), || node("True", &json!([])));
-    for (kind, node, expected) in [
-        ("StatefulSet", Known::Yes(None), true),
-        ("ReplicaSet", ready(), false),
-        ("DaemonSet", ready(), true),
-        ("DaemonSet", node("True", &taint), false),
-        ("DaemonSet", node("Unknown", &none), false),
-        ("DaemonSet", Known::Yes(None), false),
-        ("DaemonSet", Known::default(), false),
-        ("Backup", ready(), false),
-    ] {
-        let mut pod = pod("True", &none);
-        let owners = pod.metadata.owner_references.as_mut().expect("owners");
-        owners[1].kind = kind.to_owned();
-        let found = |kind: &str| {
-            json!([{
-                "metadata": {"name": "web", "uid": "s-1"},
-                "spec": match kind {
-                    "StatefulSet" => json!({"serviceName": "web", "selector": {}, "template": {}}),
-                    _ => json!({"selector": {}}),
-                },
-            }])
-        };
-        let mut evidence = evidence(found("StatefulSet"), none.clone(), none.clone());
-        let namespace = evidence.namespaces.get_mut("shop").expect("a namespace");
-        namespace.replica_sets = Known::Yes(read(found("ReplicaSet")));
-        let of_node = NodeFacts {
-            node: node.clone(),
-            ..NodeFacts::default()
-        };
-        evidence.nodes.insert("worker-1".to_owned(), of_node);
-        let found = facts(&pod, &evidence).is_replaced_once_gone();
-        assert_eq!(found, expected, "{kind} {node:?}");
-    }
-    let mut pod = pod("True", &none);
-    pod.metadata.owner_references = None;
-    let bare = facts(&pod, &Evidence::default());
-    assert!(!bare.is_replaced_once_gone());
-}
-
 /// The names of the volumes that are checked, for a claim `data` that is bound to a volume with this spec.
 fn counting(volume: &Value, claim: &Value, spec: &Value) -> Vec<String> {
     let mut claim_spec = json!({"volumeName": "pv-1", "accessModes": ["ReadWriteOnce"]});
@@ -597,10 +546,7 @@ fn a_path_of_the_node_may_lead_to_others() {
     // A DaemonSet recreates its pod on the same node only.
     let owners = pod.metadata.owner_references.as_mut().expect("owners");
     owners[1].kind = "DaemonSet".to_owned();
-    assert_eq!(
-        super::Facts::of(&pod, &Evidence::default(), Now::at(Instant::from_micros(0))).volumes,
-        []
-    );
+    assert_eq!(super::Facts::of(&pod, &Evidence::default()).volumes, []);
 }
 
 #[test]

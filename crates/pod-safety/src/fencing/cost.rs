@@ -10,12 +10,12 @@ use crate::constants::{OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
 use crate::controller::controller;
 use crate::facts::pod::{full_name, has_ended, namespace};
 use crate::facts::source::volumes;
-use crate::facts::{Blocked, NamespaceEvidence, Owner};
+use crate::facts::{NamespaceEvidence, Owner};
 use crate::known::Known;
 use crate::taint::{NoExecute, OutOfService};
 
-/// What fencing costs, as lists of pods (`NAMESPACE/NAME`). Except in `twice` and `blocked`, pods that are
-/// already being deleted are not listed.
+/// What fencing costs, as lists of pods (`NAMESPACE/NAME`). Except in `twice`, pods that are already being
+/// deleted are not listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Pods that nothing recreates, because they have no controller.
@@ -27,14 +27,11 @@ pub struct Cost {
     pub twice: Vec<String>,
     /// Pods that stay, because they tolerate the taint or are static.
     pub staying: Vec<String>,
-    /// Pods that leave, and whose replacements will not be created or will not run, as far as this could be
-    /// read. Includes pods that are already being deleted.
-    pub blocked: Vec<Blocked>,
 }
 
 impl Cost {
     /// What is lost if a node with these `pods` is fenced. `taint` is the out-of-service taint that the node
-    /// already has. `twice` and `blocked` are empty, because they need more reads.
+    /// already has. `twice` is empty, because it needs more reads.
     #[must_use]
     pub fn of(pods: &[Pod], taint: &OutOfService) -> Self {
         let mut cost = Self::default();

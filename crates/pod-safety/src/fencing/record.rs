@@ -2,11 +2,9 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 use super::machine::Machine;
-use crate::removed::Removed;
 
 /// The annotation on the Node.
 pub const ANNOTATION: &str = "kubectl-maint.dev/fenced";
@@ -34,25 +32,7 @@ pub struct Record {
     /// node was already locked by a lock that fencing must not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<String>,
-    /// The pods that move to other nodes, so that later runs can follow them. `None` if there were too many
-    /// or the record was shortened.
-    #[serde(
-        default,
-        deserialize_with = "known_pods",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub removed: Option<Vec<Removed>>,
 }
-
-/// Parses the pods of a record. A later version may describe them differently; its record is still valid,
-/// without the pods.
-fn known_pods<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Removed>>, D::Error> {
-    let pods = Value::deserialize(from)?;
-    Ok(serde_json::from_value(pods).ok())
-}
-
-/// The maximum number of recorded pods. All annotations of a Node together may have at most 256 KiB.
-const RECORDED_PODS: usize = 250;
 
 /// How it is known that nothing runs on a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,23 +79,6 @@ pub enum Since {
 }
 
 impl Record {
-    /// The same record with the pods that move to other nodes, if they are not too many.
-    #[must_use]
-    pub fn with_removed(self, pods: &[Removed]) -> Self {
-        let removed = (pods.len() <= RECORDED_PODS).then(|| pods.to_vec());
-        Self { removed, ..self }
-    }
-
-    /// The same record without optional data: the hook's output and the pods.
-    #[must_use]
-    pub fn shortened(mut self) -> Self {
-        if let How::Hook { output, .. } = &mut self.how {
-            output.clear();
-        }
-        self.removed = None;
-        self
-    }
-
     /// What happened to the node since it was fenced. `machine` is what its Node represents now.
     #[must_use]
     pub fn since(&self, machine: &Machine) -> Since {
@@ -155,7 +118,6 @@ impl Record {
             boot_id: "b".to_owned(),
             node_uid: "u".to_owned(),
             hold: None,
-            removed: None,
         }
     }
 }
@@ -190,10 +152,7 @@ impl fmt::Display for How {
 
 #[cfg(test)]
 mod tests {
-    use maintenance_lease::protocol::{Instant, Now};
-
     use super::*;
-    use crate::taint::OutOfService;
 
     #[test]
     fn a_missing_boot_id_proves_nothing() {
@@ -260,47 +219,5 @@ mod tests {
         assert!(!text.contains("bootID"), "{text}");
         assert_eq!(Record::parse(&text), Some(unknown));
         assert_eq!(Record::parse("yes"), None);
-    }
-
-    #[test]
-    fn a_shorter_record_has_neither_output_nor_pods() {
-        let record = |output: &str, removed| Record {
-            how: How::Hook {
-                program: "ipmitool".to_owned(),
-                output: output.to_owned(),
-                isolated: true,
-            },
-            removed,
-            ..Record::example()
-        };
-        let complete = record("Chassis Power is off", Some(Vec::new()));
-        assert_eq!(complete.shortened(), record("", None));
-    }
-
-    #[test]
-    fn the_pods_that_move_are_recorded_unless_they_are_too_many() {
-        let pod = serde_json::from_value(serde_json::json!({"metadata": {
-            "namespace": "shop", "name": "web-7d4c-x", "uid": "u-1",
-            "labels": {"pod-template-hash": "7d4c"},
-            "ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d4c", "uid": "c-1",
-                "controller": true,
-            }],
-        }}));
-        let now = Now::at(Instant::from_micros(5_000_000));
-        let pod = [pod.expect("a pod")];
-        let pods = Removed::by_fencing(&pod, &OutOfService::No, now);
-        let record = Record::example();
-        let text = record.clone().with_removed(&pods).print();
-        let expected = r#""removed":[{"namespace":"shop","name":"web-7d4c-x","uid":"u-1","sameController":{"uid":"c-1","kind":"ReplicaSet","name":"web-7d4c","label":["pod-template-hash","7d4c"],"since":"1970-01-01T00:00:03Z"},"isExpected":true}]"#;
-        assert!(text.contains(expected), "{text}");
-        assert_eq!(
-            Record::parse(&text).and_then(|it| it.removed),
-            Some(pods.clone())
-        );
-        let later = Record::parse(&text.replace("ReplicaSet", "Rollout")).expect("a record");
-        assert_eq!((later.who, later.removed), (record.who.clone(), None));
-        let many = vec![pods[0].clone(); RECORDED_PODS + 1];
-        assert_eq!(record.with_removed(&many).removed, None);
     }
 }

@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Reason, State};
-use crate::facts::Obstacle;
 use crate::node_health::Health;
 
 /// How far an object got.
@@ -51,7 +50,7 @@ impl From<State> for StuckState {
     }
 }
 
-/// Why an object gets no further, or is not replaced.
+/// Why an object gets no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum StuckCode {
     /// The grace period of the pod has not ended.
@@ -146,8 +145,6 @@ pub enum StuckCode {
     NotCreatedYet,
     /// An Event about the object.
     Event,
-    /// A quota has no room for a replacement.
-    Quota,
 }
 
 impl fmt::Display for StuckCode {
@@ -207,18 +204,6 @@ impl From<&Reason> for StuckCode {
             Reason::NotCreated { .. } => Self::NotCreated,
             Reason::NotCreatedYet { .. } => Self::NotCreatedYet,
             Reason::Event { .. } => Self::Event,
-        }
-    }
-}
-
-impl From<&Obstacle> for StuckCode {
-    fn from(obstacle: &Obstacle) -> Self {
-        match obstacle {
-            Obstacle::Bound { .. } => Self::VolumeNodeAffinity,
-            Obstacle::Order { .. } => Self::OrderedReady,
-            Obstacle::SetEnding { .. } => Self::SetTerminating,
-            Obstacle::Surplus { .. } => Self::OutsideSet,
-            Obstacle::Quota(_) => Self::Quota,
         }
     }
 }

@@ -4,8 +4,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use maintenance_lease::protocol::Now;
 
 use super::{Diagnosis, Reason, State};
-use crate::facts::ReadyMember;
-use crate::facts::replacement::{ordinals, unready};
+use crate::facts::members::{ReadyMember, ordinals, unready};
 use crate::known::Known;
 
 /// The objects that explain why a pod does not exist.
