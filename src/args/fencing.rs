@@ -16,8 +16,8 @@ use crate::error::InputError;
 #[derive(Args, Debug)]
 pub(crate) struct FencingArgs<R: ValueEnum + Send + Sync + 'static> {
     /// Node name, as NAME or node/NAME
-    #[arg(index = 1, value_name = "NODE", required = true)]
-    node: Option<String>,
+    #[arg(index = 1, value_name = "NODE")]
+    node: String,
 
     #[command(flatten)]
     pub(crate) risks: RiskArgs<R>,
@@ -54,11 +54,6 @@ impl<R: ValueEnum + Send + Sync> FencingArgs<R> {
     /// # Errors
     /// If it is not valid for a node.
     pub(crate) fn node(&self) -> Result<String, InputError> {
-        single_node(self.typed_node().unwrap_or_default())
-    }
-
-    /// What was typed as the node.
-    pub(crate) fn typed_node(&self) -> Option<&str> {
-        self.node.as_deref()
+        single_node(&self.node)
     }
 }

@@ -227,7 +227,6 @@ impl Fencing {
 
     /// Adds why the command failed, if it did.
     pub(crate) fn with_error(self, error: Option<ItemError>) -> Self {
-        let error = error.or(self.error);
         Self { error, ..self }
     }
 }

@@ -43,7 +43,6 @@ pub(crate) fn missing(what: &str) -> String {
 pub(crate) fn add_missing(command: &str, argument: &str) -> Option<String> {
     let hint = match (command, argument) {
         ("with", "NODE" | "`-- COMMAND`") => return Some(run_with()),
-        (_, "--max") => "add --max=N, the most nodes to fence, after --all-unreachable",
         (_, "--message") => "add -m WHY",
         (_, "--wait") => "add --wait, or remove --timeout",
         (_, "--pods") => "nodes have no namespace: remove -A, or add --pods to show stuck pods",

@@ -7,7 +7,6 @@ mod support;
 #[path = "../support/verbs.rs"]
 mod verbs;
 
-mod all_unreachable;
 mod clocks;
 mod confirmation;
 mod cost;

@@ -4,7 +4,6 @@ use clap::{Args, ValueEnum};
 use pod_safety::fencing::steps::AcceptedRisks;
 
 use crate::args::fencing::FencingArgs;
-use crate::args::number::number;
 use crate::args::output::{offers_no_lock_id, templates};
 use crate::args::write::{NamespaceArgs, TicketArgs, never_asks, non_empty_reason};
 use crate::error::InvalidValue;
@@ -32,16 +31,12 @@ use crate::words::hint_command::NO_PROOF;
         "{.items[*].node}",
         "NODE:.node,FENCED:.fenced"
     )),
-    mut_arg("node", |node| node.required(false).required_unless_present("all_unreachable")),
     override_usage = "kubectl maint fence [OPTIONS] NODE --powered-off=HOW
-       kubectl maint fence [OPTIONS] NODE -- HOOK [ARGUMENT]...
-       kubectl maint fence [OPTIONS] --all-unreachable --max=N -- HOOK
-       kubectl maint fence [OPTIONS] --all-unreachable --max=N --powered-off=HOW",
+       kubectl maint fence [OPTIONS] NODE -- HOOK [ARGUMENT]...",
     after_help = "Examples:
   kubectl maint fence worker-1 --powered-off=\"I pulled both plugs\"
   kubectl maint fence worker-1 -- ./power-off-ipmi
-  kubectl maint fence worker-1 --suspect -- ./power-off-ipmi
-  kubectl maint fence --all-unreachable --max=3 -- ./power-off-ipmi"
+  kubectl maint fence worker-1 --suspect -- ./power-off-ipmi"
 )]
 pub(crate) struct FenceArgs {
     /// Without a hook: how you know that the node is off
@@ -68,25 +63,6 @@ pub(crate) struct FenceArgs {
     /// --powered-off is no proof for a node that still reports.
     #[arg(long)]
     pub(crate) suspect: bool,
-
-    /// Fence all unreachable nodes, the most urgent first
-    ///
-    /// The nodes with the pods of the highest priority come first, then those whose pods have the fewest ready
-    /// replicas elsewhere. --dry-run lists all nodes in this order. You confirm each node by its name (in scripts: --yes).
-    /// Nodes that somebody else has locked or is fencing are skipped, and so are nodes that come back. They do not
-    /// count for --max. The command stops at the first node that it cannot fence.
-    #[arg(long, requires = "max", conflicts_with_all = ["node", "suspect"])]
-    pub(crate) all_unreachable: bool,
-
-    /// Fence at most N; required with --all-unreachable
-    #[arg(
-        long,
-        value_name = "N",
-        requires = "all_unreachable",
-        conflicts_with = "node",
-        value_parser = number::<u16>(1, u16::MAX)
-    )]
-    pub(crate) max: Option<u16>,
 
     #[command(flatten)]
     pub(crate) common: FencingArgs<FenceRisk>,

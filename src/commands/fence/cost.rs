@@ -50,10 +50,8 @@ impl FenceRun<'_> {
             Some(twice) => twice,
             None => {
                 let taint = &observed.evidence.state.out_of_service;
-                let reading = target.common.reader.run_twice_if_isolated(pods, taint);
-                target
-                    .common
-                    .interrupt
+                let reading = target.reader.run_twice_if_isolated(pods, taint);
+                target.interrupt
                     .or(async { Ok(reading.await) })
                     .await?
             }

@@ -10,13 +10,9 @@ impl FenceRun<'_> {
     /// Waits until everything that can be removed from the fenced node is gone.
     ///
     /// # Errors
-    /// If that takes longer than `timeout`, if the node is alive again, or if it was interrupted.
-    pub(super) async fn follow(
-        &mut self,
-        observed: &Observed,
-        timeout: &mut Timeout,
-    ) -> Result<(), Failure> {
-        let followed = self.follow_removal(observed, timeout).await;
+    /// If that takes longer than --timeout, if the node is alive again, or if it was interrupted.
+    pub(super) async fn follow(&mut self, observed: &Observed) -> Result<(), Failure> {
+        let followed = self.follow_removal(observed).await;
         if let Err(Failure::Interrupted) = followed {
             let stays = fencing::stays_fenced(&self.target.node, self.target.program());
             self.target.terminal().remark(stays);
@@ -24,12 +20,9 @@ impl FenceRun<'_> {
         followed
     }
 
-    async fn follow_removal(
-        &mut self,
-        observed: &Observed,
-        timeout: &mut Timeout,
-    ) -> Result<(), Failure> {
+    async fn follow_removal(&mut self, observed: &Observed) -> Result<(), Failure> {
         let target = self.target;
+        let timeout = Timeout::of(self.args.common.timeout);
         let followed = target.follow(observed, timeout).await;
         if let Err(Failure::NodeGone { .. } | Failure::NoLongerFenced { .. }) = followed {
             self.outcome = None;
@@ -52,8 +45,8 @@ impl FenceRun<'_> {
         }
         let terminal = target.terminal();
         terminal.remark(fencing::nothing_left(&target.node, &remains));
-        let reading = target.common.reader.incomplete(&self.owners);
-        let interrupt = &target.common.interrupt;
+        let reading = target.reader.incomplete(&self.owners);
+        let interrupt = &target.interrupt;
         let incomplete = interrupt.or(async { Ok(reading.await) }).await;
         let incomplete = incomplete.unwrap_or_default();
         for owner in &incomplete {

@@ -182,7 +182,7 @@ impl FenceRun<'_> {
         let evidence = FencingEvidence {
             state: observed.evidence.state.clone(),
             machine: observed.evidence.machine(),
-            zone: target.common.interrupt.or(reading).await?,
+            zone: target.interrupt.or(reading).await?,
             remediation: observed.evidence.remediation.clone(),
             lock: target.lock(observed.lease.as_ref()),
             is_lost: self.has_lost_lock(observed),

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use kube::ResourceExt as _;
 use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::protocol::{LockId, Refusal as Held};
-use maintenance_lease::{BREAKS, Change, Error, NodeLease};
+use maintenance_lease::protocol::LockId;
+use maintenance_lease::{BREAKS, Change, NodeLease};
 use other_tools::Finding;
 use pod_safety::Known;
-use pod_safety::fencing::steps::{AcceptedRisks, Lock, Refusal, Step, Unread};
+use pod_safety::fencing::steps::{AcceptedRisks, Lock, Step, Unread};
 use pod_safety::fencing::{
     Cost, How, Proof, Record, Recording, Remains, UnchangedHeartbeat, Watched, Written,
     is_of_fencing,
@@ -18,7 +18,7 @@ use pod_safety::node_health::Status;
 use pod_safety::owners::PodOwner;
 
 use super::args::FenceArgs;
-use crate::error::{Failure, FencingRefusal, FencingWrite, HookError};
+use crate::error::{Failure, FencingRefusal, FencingWrite};
 use crate::output::fencing::Fencing;
 use crate::run::fencing::{Attempts, FencingTarget, Hook, LeaseEnd, Observed, Timeout};
 use crate::ui::Terminal;
@@ -90,8 +90,6 @@ pub(super) struct FenceRun<'a> {
     pub(super) retries: Timeout,
     /// The outcome for programs, once there is one.
     pub(super) outcome: Option<Fencing>,
-    /// Why this node comes now, if it was not named.
-    pub(super) urgency: Option<String>,
 }
 
 impl<'a> FenceRun<'a> {
@@ -127,7 +125,6 @@ impl<'a> FenceRun<'a> {
             unread: Vec::new(),
             retries: Timeout::of(Duration::ZERO),
             outcome: None,
-            urgency: None,
         })
     }
 }
@@ -135,21 +132,15 @@ impl<'a> FenceRun<'a> {
 impl FenceRun<'_> {
     /// Fences the node, and waits until nothing is left of it.
     pub(super) async fn run(&mut self) -> Result<(), Failure> {
-        match self.fence().await? {
-            Some(observed) => {
-                let mut timeout = Timeout::of(self.args.common.timeout);
-                self.follow(&observed, &mut timeout).await
-            }
-            None => Ok(()),
+        if self.target.is_dry_run() {
+            return self.dry_run().await;
         }
+        let observed = self.fence().await?;
+        self.follow(&observed).await
     }
 
-    /// Fences the node. Returns how it was seen last; `None` in a dry run.
-    pub(super) async fn fence(&mut self) -> Result<Option<Observed>, Failure> {
-        if self.target.is_dry_run() {
-            self.dry_run().await?;
-            return Ok(None);
-        }
+    /// Fences the node. Returns how it was seen last.
+    async fn fence(&mut self) -> Result<Observed, Failure> {
         let mut tries = Attempts::default();
         loop {
             let (observed, step) = self.observe().await?;
@@ -209,7 +200,7 @@ impl FenceRun<'_> {
                 }
                 (Step::Follow, _) => {
                     self.report_fenced(&observed).await;
-                    return Ok(Some(observed));
+                    return Ok(observed);
                 }
             }
         }
@@ -264,7 +255,7 @@ impl FenceRun<'_> {
             return Ok(false);
         }
         self.is_confirmed = true;
-        let is_needed = self.args.suspect || self.args.all_unreachable || Terminal::can_ask();
+        let is_needed = self.args.suspect || Terminal::can_ask();
         if self.args.common.yes || !is_needed {
             return Ok(false);
         }
@@ -272,8 +263,7 @@ impl FenceRun<'_> {
             let ticket = self.args.ticket.ticket.as_deref();
             target.may_hold(self.hold_reason(), ticket).await?;
         }
-        let place = target.common.session.place();
-        let urgency = self.urgency.as_deref();
+        let place = target.session.place();
         let state = &observed.evidence.state;
         let is_unreachable =
             state.is_fresh(observed.at) == Some(false) && state.status() == Some(Status::Unknown);
@@ -281,7 +271,7 @@ impl FenceRun<'_> {
         let hook = reports.then(|| self.hook.program());
         let takes_hold = step == Step::Hold;
         let hook = hook.as_deref().map(|hook| (hook, takes_hold));
-        let question = Question::to_fence(&place, &target.node, hook, urgency);
+        let question = Question::to_fence(&place, &target.node, hook);
         let terminal = target.terminal();
         terminal
             .confirm_name(&question.facts, &question.text, &target.node)
@@ -359,39 +349,6 @@ impl FenceRun<'_> {
         {
             self.report(observed, record, false).await;
         }
-    }
-
-    /// Whether there is nothing more to do for the node, and nothing was done to it: it is back or gone, or somebody
-    /// else has it.
-    pub(super) fn can_skip(&self, failure: &Failure) -> bool {
-        let can_skip = match failure {
-            Failure::NodeGone { .. } | Failure::Lock(Error::NodeNotFound(_)) => true,
-            // The caller's own run may have been interrupted, and then nobody continues it.
-            Failure::Hook(HookError::Running { other, .. }) => {
-                other.who != self.target.locks().identity() && !other.is_unreadable()
-            }
-            Failure::Lock(Error::Refused(refused)) => {
-                matches!(refused.refusal, Held::Held | Held::AdminHold)
-            }
-            Failure::Fencing(FencingRefusal::Fence { why, .. }) => {
-                matches!(why, Refusal::Alive(_) | Refusal::NotCalledUnreachable(_))
-            }
-            _ => false,
-        };
-        can_skip && !self.is_begun()
-    }
-
-    /// Whether the other nodes can be fenced although this one is not: only the caller knows whether the hook of their
-    /// earlier run has ended.
-    pub(super) fn can_leave(&self, failure: &Failure) -> bool {
-        matches!(failure, Failure::Hook(HookError::Running { .. })) && !self.is_begun()
-    }
-
-    /// Whether something was done to the node.
-    fn is_begun(&self) -> bool {
-        self.taken.is_some()
-            || matches!(&self.proof, Some(proof) if proof.how.is_hook())
-            || self.recording.is_open()
     }
 
     /// Undoes what this run did if no record was written, and reports what stays. Returns the failure to
@@ -518,7 +475,7 @@ impl FenceRun<'_> {
         let reading = async { Ok(target.locks().get(&target.node).await?) };
         let (Lock::Callers, Ok(Some(lease))) = (
             target.lock_at(first.lease.as_ref(), first.at),
-            target.common.interrupt.or(reading).await,
+            target.interrupt.or(reading).await,
         ) else {
             return;
         };

@@ -47,7 +47,7 @@ impl UnfenceRun<'_> {
         if is_own || target.is_dry_run() {
             return Ok(false);
         }
-        let place = target.common.session.place();
+        let place = target.session.place();
         let question = Question::to_unfence(&place, &target.node, hold, record, target.now());
         self.ask(&question).await?;
         Ok(true)
@@ -60,7 +60,7 @@ impl UnfenceRun<'_> {
         if target.is_dry_run() {
             return Ok(());
         }
-        let place = target.common.session.place();
+        let place = target.session.place();
         self.ask(&Question::to_end_hold(&place, hold, target.now()))
             .await
     }

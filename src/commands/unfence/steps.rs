@@ -285,8 +285,8 @@ impl UnfenceRun<'_> {
             if written == Written::Yes {
                 self.must_be_unfenced(node.as_ref())?;
                 if !target.is_dry_run() {
-                    let node = target.common.reader.evidence(&target.node);
-                    let again = target.common.interrupt.or(async { Ok(node.await?) }).await;
+                    let node = target.reader.evidence(&target.node);
+                    let again = target.interrupt.or(async { Ok(node.await?) }).await;
                     // If the Node can't be read, the answer to the write counts.
                     let again = again.ok().flatten().map(|evidence| evidence.node);
                     self.must_be_unfenced(again.as_ref())?;

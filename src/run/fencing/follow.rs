@@ -21,13 +21,13 @@ impl FencingTarget<'_> {
     pub(crate) async fn follow(
         &self,
         observed: &Observed,
-        timeout: &mut Timeout,
+        mut timeout: Timeout,
     ) -> Result<Remains, Failure> {
         let terminal = self.terminal();
         let mut is_unheard = false;
         let mut reported = Remains::default();
         loop {
-            let looking = async || self.common.interrupt.or(self.remains(observed)).await;
+            let looking = async || self.interrupt.or(self.remains(observed)).await;
             let (remains, unheard) = timeout.read(self, looking).await?;
             if let Some(why) = unheard
                 && !is_unheard
@@ -69,8 +69,8 @@ impl FencingTarget<'_> {
         let begun = Machine.boot();
         let taint = &fenced.evidence.state.out_of_service;
         let (remains, heartbeat) = futures::join!(
-            self.common.reader.remains(&self.node, taint),
-            self.common.reader.heartbeat(&self.node)
+            self.reader.remains(&self.node, taint),
+            self.reader.heartbeat(&self.node)
         );
         if let Ok((_, node)) = &remains {
             self.check_fenced(fenced, node.as_ref())?;

@@ -32,7 +32,7 @@ impl<'a> Hook<'a> {
     /// If the program does not exist or can't be executed.
     pub(crate) fn new(target: &'a FencingTarget<'a>, args: &'a HookArgs) -> Result<Self, Failure> {
         if let Some(program) = args.hook.first() {
-            check(program, target.common.path)?;
+            check(program, target.path)?;
         }
         let mut nonce = [0; 10];
         Machine.random(&mut nonce);
@@ -119,7 +119,7 @@ impl<'a> Hook<'a> {
                 return Ok(None);
             }
         }
-        if target.common.interrupt.has_come() {
+        if target.interrupt.has_come() {
             return Err(Failure::Interrupted);
         }
         let command = supervisor::Command::new(self.args.hook.clone());
@@ -128,7 +128,7 @@ impl<'a> Hook<'a> {
         let ended = run(terminal, command, begun, self.args.hook_timeout).await?;
         let node = target.node.clone();
         let has_output = !ended.output.is_empty();
-        if target.common.interrupt.has_come() || ended.is_interrupted {
+        if target.interrupt.has_come() || ended.is_interrupted {
             return Err(HookError::Interrupted { node, has_output }.into());
         }
         match ended.failed {
@@ -160,7 +160,7 @@ impl<'a> Hook<'a> {
             return;
         }
         let target = self.target;
-        if let Err(failure) = target.common.interrupt.with_grace(self.clear_own()).await {
+        if let Err(failure) = target.interrupt.with_grace(self.clear_own()).await {
             let terminal = target.terminal();
             terminal.warn(hook_stays(
                 &target.node,
@@ -180,7 +180,7 @@ impl<'a> Hook<'a> {
         match observed.evidence.attempt() {
             Some(other) => {
                 let clearing = self.clear(&other.id);
-                let cleared = self.target.common.interrupt.with_grace(clearing).await;
+                let cleared = self.target.interrupt.with_grace(clearing).await;
                 cleared.map(drop)
             }
             None => Ok(()),
@@ -203,7 +203,7 @@ impl<'a> Hook<'a> {
         let target = self.target;
         let mut tries = Attempts::default();
         loop {
-            let Some(evidence) = target.common.reader.evidence(&target.node).await? else {
+            let Some(evidence) = target.reader.evidence(&target.node).await? else {
                 return Ok(None);
             };
             if evidence.attempt().is_none_or(|it| it.id != id) {

@@ -44,8 +44,7 @@ impl FencingTarget<'_> {
     }
 
     fn is_of_outer(&self, lease: &NodeLease) -> bool {
-        is_held_by(lease, self.common.outer)
-            && is_acquired_by(lease, &self.node, self.common.inherited.as_ref())
+        is_held_by(lease, self.outer) && is_acquired_by(lease, &self.node, self.inherited.as_ref())
     }
 
     /// Checks, before anybody is asked, that the server would accept the hold.
@@ -60,8 +59,7 @@ impl FencingTarget<'_> {
         let locks = self.locks().in_dry_run();
         let options = hold_options(reason, ticket);
         let holding = locks.hold_seen(&self.node, &options, None, None);
-        self.common
-            .interrupt
+        self.interrupt
             .or(async { Ok(holding.await.map(drop)?) })
             .await
     }
@@ -108,9 +106,8 @@ impl FencingTarget<'_> {
             cordon,
             ..Protection::LABEL
         };
-        let labeling = self.common.session.set_held_label(hold, &wanted);
+        let labeling = self.session.set_held_label(hold, &wanted);
         let protected = self
-            .common
             .interrupt
             .with_grace(async { Ok(labeling.await) })
             .await?;
@@ -128,13 +125,9 @@ impl FencingTarget<'_> {
     /// # Errors
     /// For example, if a policy denies it, or if it was interrupted.
     pub(crate) async fn may_unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
-        let end = async |locks: &Maintenance| self.end(locks, lease).await;
-        let checking = self.common.session.may_end_lock(&end);
-        let checked = self
-            .common
-            .interrupt
-            .or(async { Ok(checking.await?) })
-            .await;
+        let end = async |locks: &Maintenance| self.end_hold(locks, lease).await;
+        let checking = self.session.may_end_lock(&end);
+        let checked = self.interrupt.or(async { Ok(checking.await?) }).await;
         match checked {
             Err(failure) if words::taken_by(&failure).is_some() => Ok(()),
             checked => checked,
@@ -147,9 +140,9 @@ impl FencingTarget<'_> {
     /// # Errors
     /// If it was replaced by another lock, if it can't be written, or if the result is unknown.
     pub(crate) async fn unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
-        let end = async |locks: &Maintenance| self.end(locks, lease).await;
+        let end = async |locks: &Maintenance| self.end_hold(locks, lease).await;
         let change = self
-            .write_lock(self.common.session.end_lock(Some(lease), end))
+            .write_lock(self.session.end_lock(Some(lease), end))
             .await
             .map_err(|failure| self.if_unknown(FencingWrite::EndHold, failure))?;
         let is_ended = change.done == Done::Released;
@@ -158,7 +151,7 @@ impl FencingTarget<'_> {
         Ok(())
     }
 
-    async fn end(&self, locks: &Maintenance, lease: &NodeLease) -> Result<Change, Error> {
+    async fn end_hold(&self, locks: &Maintenance, lease: &NodeLease) -> Result<Change, Error> {
         locks.unhold_seen(&self.node, Some(lease), None).await
     }
 
@@ -170,10 +163,9 @@ impl FencingTarget<'_> {
         if self.is_dry_run() {
             return Ok(());
         }
-        let session = &self.common.session;
+        let session = &self.session;
         let removing = session.remove_held_label(&self.node, None);
         let stays = self
-            .common
             .interrupt
             .with_grace(async { Ok(removing.await?) })
             .await?;
@@ -206,11 +198,7 @@ impl FencingTarget<'_> {
         &self,
         write: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Failure> {
-        let written = self
-            .common
-            .interrupt
-            .with_grace(async { Ok(write.await?) })
-            .await;
+        let written = self.interrupt.with_grace(async { Ok(write.await?) }).await;
         match written {
             Err(Failure::Interrupted) if self.locks().has_open_write(&self.node) => {
                 Err(Failure::InterruptedWrite {
@@ -229,7 +217,6 @@ impl FencingTarget<'_> {
         }
         let marking = self.locks().mark_fenced(&self.node, fenced);
         if let Err(failure) = self
-            .common
             .interrupt
             .with_grace(async { Ok(marking.await?) })
             .await
@@ -250,7 +237,7 @@ impl FencingTarget<'_> {
         let needed = limit + GRACE;
         let left = lease.and_then(|lease| {
             let left = lease.state(now).left_at_least(now)?;
-            let is_renewed = is_acquired_by(lease, &self.node, self.common.inherited.as_ref());
+            let is_renewed = is_acquired_by(lease, &self.node, self.inherited.as_ref());
             (left < needed.into() && !is_renewed).then_some(left)
         });
         match left {

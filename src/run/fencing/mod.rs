@@ -11,5 +11,5 @@ mod variables;
 pub(crate) use self::hook::Hook;
 pub(crate) use self::lock::{LeaseEnd, may_end};
 pub(crate) use self::run_hook::KEPT_OUTPUT;
-pub(crate) use self::target::{Attempts, Ended, FencingSession, FencingTarget, Observed};
+pub(crate) use self::target::{Attempts, FencingTarget, Observed};
 pub(crate) use self::timeout::Timeout;

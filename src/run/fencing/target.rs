@@ -36,8 +36,8 @@ use crate::words::hint_command::Program;
 /// How often a write is tried if the Node keeps changing.
 const MOST_TRIES: u32 = 10;
 
-/// The connection of a `fence` or `unfence`, and what its nodes have in common.
-pub(crate) struct FencingSession<'a> {
+/// The node to fence or unfence, and the connection of the command.
+pub(crate) struct FencingTarget<'a> {
     pub(crate) session: Session<'a>,
     pub(crate) reader: Reader,
     pub(crate) interrupt: Interruption,
@@ -48,21 +48,9 @@ pub(crate) struct FencingSession<'a> {
     pub(super) inherited: Option<LockIds>,
     /// The value of `PATH`.
     pub(super) path: Option<&'a OsStr>,
-}
-
-/// A node to fence or unfence.
-pub(crate) struct FencingTarget<'a> {
-    /// What all nodes of the command share.
-    pub(crate) common: &'a FencingSession<'a>,
     pub(crate) node: String,
     /// Whether the Node was read successfully.
     is_seen: Cell<bool>,
-}
-
-/// How the command ended for a node.
-pub(crate) struct Ended {
-    pub(crate) result: Result<(), Failure>,
-    pub(crate) outcome: Fencing,
 }
 
 /// The state of a node, as read.
@@ -77,8 +65,8 @@ pub(crate) struct Observed {
     pub(crate) lease: Option<NodeLease>,
 }
 
-impl<'a> FencingSession<'a> {
-    /// Opens a session. Sends nothing, but `fence` may ask who the API user is.
+impl<'a> FencingTarget<'a> {
+    /// Opens the connection. Sends nothing, but `fence` may ask who the API user is.
     ///
     /// # Errors
     /// If the API server can't be reached.
@@ -86,6 +74,7 @@ impl<'a> FencingSession<'a> {
         start: &Start<'a>,
         verb: Verb,
         args: &'a FencingArgs<R>,
+        node: String,
     ) -> Result<Self, Failure> {
         let session = start
             .open_for_writing(&args.write, verb == Verb::Fence)
@@ -101,82 +90,55 @@ impl<'a> FencingSession<'a> {
             // Without one that can be read, nothing was inherited.
             inherited: LockIds::of(start.environment).ok().flatten(),
             path: start.environment.get_os("PATH"),
-        })
-    }
-
-    /// One of its nodes.
-    pub(crate) fn target(&'a self, node: String) -> FencingTarget<'a> {
-        FencingTarget {
-            common: self,
             node,
             is_seen: Cell::new(false),
-        }
-    }
-
-    /// Prints lines that are the result of a dry run, and only remarks otherwise.
-    pub(crate) fn announce(&self, lines: &[String]) {
-        let terminal = self.session.terminal;
-        let is_result = self.is_dry_run() && self.format.is_for_people();
-        for line in lines {
-            match is_result {
-                true => terminal.result(line),
-                false => terminal.remark(line),
-            }
-        }
-    }
-
-    pub(crate) fn is_dry_run(&self) -> bool {
-        self.write.dry_run != DryRun::None
-    }
-
-    /// Ends the verb: reports the failures, and prints the outcomes for programs. Reports an interruption
-    /// even if everything finished after Ctrl-C. From here on Ctrl-C ends the process at once.
-    ///
-    /// # Errors
-    /// If the outcomes can't be printed.
-    pub(crate) async fn end(&self, verb: Verb, ends: Vec<Ended>) -> Result<Code, Failure> {
-        let problems = Problems::changing(&self.session, verb);
-        let is_interrupted = self.interrupt.has_come();
-        exit_at_interrupt();
-        let is_dry_run = self.is_dry_run();
-        let mut items = Vec::new();
-        for Ended { result, outcome } in ends {
-            let result = match result {
-                Ok(()) if is_interrupted => Err(Failure::Interrupted),
-                result => result,
-            };
-            let error = result.err().map(|failure| problems.report(&failure));
-            items.push(outcome.in_dry_run(is_dry_run).with_error(error));
-        }
-        if let Some(text) = print::data(&FencingList::new(items), self.format)? {
-            self.session.terminal.data(text);
-        }
-        Ok(problems.end().await)
+        })
     }
 }
 
 impl FencingTarget<'_> {
-    /// How the command ended for this node.
-    pub(crate) fn ended(&self, result: Result<(), Failure>, outcome: Option<Fencing>) -> Ended {
+    /// Ends the verb: reports the failure, and prints the outcome for programs. Reports an interruption even if
+    /// everything finished after Ctrl-C. From here on Ctrl-C ends the process at once.
+    ///
+    /// # Errors
+    /// If the outcome can't be printed.
+    pub(crate) async fn end(
+        &self,
+        verb: Verb,
+        result: Result<(), Failure>,
+        outcome: Option<Fencing>,
+    ) -> Result<Code, Failure> {
+        let problems = Problems::changing(&self.session, verb);
+        let is_interrupted = self.interrupt.has_come();
+        exit_at_interrupt();
+        let result = match result {
+            Ok(()) if is_interrupted => Err(Failure::Interrupted),
+            result => result,
+        };
+        let error = result.err().map(|failure| problems.report(&failure));
         let outcome = outcome.unwrap_or_else(|| Fencing::new(&self.node));
-        Ended { result, outcome }
+        let item = outcome.in_dry_run(self.is_dry_run()).with_error(error);
+        if let Some(text) = print::data(&FencingList::new(vec![item]), self.format)? {
+            self.session.terminal.data(text);
+        }
+        Ok(problems.end().await)
     }
 
     pub(crate) fn terminal(&self) -> &Terminal {
-        self.common.session.terminal
+        self.session.terminal
     }
 
     pub(crate) fn locks(&self) -> &Maintenance {
-        &self.common.session.locks
+        &self.session.locks
     }
 
     /// The program in hints.
     pub(crate) fn program(&self) -> &Program {
-        self.common.session.program
+        self.session.program
     }
 
     pub(crate) fn now(&self) -> Now {
-        self.common.reader.now()
+        self.reader.now()
     }
 
     /// The server's time at `begun`, computed from later answers. Before the first answer only the local
@@ -186,17 +148,17 @@ impl FencingTarget<'_> {
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
-        self.common.is_dry_run()
+        self.write.dry_run != DryRun::None
     }
 
     /// The suffix of messages in a dry run.
     pub(crate) fn suffix(&self) -> &'static str {
-        dry_run_suffix(self.common.write.dry_run)
+        dry_run_suffix(self.write.dry_run)
     }
 
     /// Prints a result for people.
     pub(crate) fn result(&self, line: &str) {
-        if self.common.format.is_for_people() {
+        if self.format.is_for_people() {
             self.terminal().result(line);
         }
     }
@@ -209,7 +171,7 @@ impl FencingTarget<'_> {
         let begun = Machine.boot();
         let looking = async {
             let seeing = self.locks().read(&self.node, false);
-            let (evidence, seen) = join(self.common.reader.evidence(&self.node), seeing).await;
+            let (evidence, seen) = join(self.reader.evidence(&self.node), seeing).await;
             let evidence = evidence
                 .map_err(|error| Right::on_nodes("get").explain(error))?
                 .ok_or_else(|| self.missing())?;
@@ -223,7 +185,7 @@ impl FencingTarget<'_> {
                 lease,
             })
         };
-        self.common.interrupt.or(looking).await
+        self.interrupt.or(looking).await
     }
 
     /// Watches the heartbeat in `observed` for a change, if it is doubtful: a live kubelet may have a wrong
@@ -237,9 +199,8 @@ impl FencingTarget<'_> {
         };
         let terminal = self.terminal();
         terminal.remark(watching(&self.node, heartbeat));
-        let watching = self.common.reader.heartbeat_changes(&self.node, heartbeat);
-        self.common
-            .interrupt
+        let watching = self.reader.heartbeat_changes(&self.node, heartbeat);
+        self.interrupt
             .or(async { Ok(watching.await?) })
             .await?;
         Ok(true)
@@ -250,8 +211,8 @@ impl FencingTarget<'_> {
     /// # Errors
     /// If they can't be read, or if it was interrupted.
     pub(crate) async fn pods(&self) -> Result<Vec<Pod>, Failure> {
-        let reading = self.common.reader.pods_of_node(&self.node);
-        self.common.interrupt.or(async { Ok(reading.await?) }).await
+        let reading = self.reader.pods_of_node(&self.node);
+        self.interrupt.or(async { Ok(reading.await?) }).await
     }
 
     /// The failure for a missing Node. If it existed before, no similar names are suggested.
@@ -265,7 +226,7 @@ impl FencingTarget<'_> {
 
     /// How many nodes of its zone are unreachable, including itself, and of others.
     pub(crate) async fn zone(&self, observed: &Observed) -> Known<Zone> {
-        self.common.reader.zone(&self.node, observed.at).await
+        self.reader.zone(&self.node, observed.at).await
     }
 
     /// Checks, before a hook is run, that the server would accept a patch of the Node: without that right,
@@ -280,13 +241,11 @@ impl FencingTarget<'_> {
         patch: &Value,
         tries: &mut Attempts,
     ) -> Result<bool, Failure> {
-        let manager = &self.common.write.field_manager;
-        let patching = self
-            .common
-            .reader
+        let manager = &self.write.field_manager;
+        let patching = self.reader
             .patch_node(&self.node, patch, manager, true);
         let patching = async { Ok(patching.await) };
-        let answer = self.common.interrupt.or(patching).await?;
+        let answer = self.interrupt.or(patching).await?;
         let answer = answer.map(drop);
         let is_answered = matches!(
             answer,
@@ -329,17 +288,15 @@ impl FencingTarget<'_> {
         patch: &Value,
         tries: &mut Attempts,
     ) -> Result<(Written, Option<Node>), Failure> {
-        if self.common.write.dry_run == DryRun::Client {
+        if self.write.dry_run == DryRun::Client {
             return Ok((Written::Yes, None));
         }
-        let is_dry_run = self.common.write.dry_run == DryRun::Server;
-        let manager = &self.common.write.field_manager;
-        let patching = self
-            .common
-            .reader
+        let is_dry_run = self.write.dry_run == DryRun::Server;
+        let manager = &self.write.field_manager;
+        let patching = self.reader
             .patch_node(&self.node, patch, manager, is_dry_run);
         let patching = async { Ok(patching.await) };
-        match self.common.interrupt.with_grace(patching).await {
+        match self.interrupt.with_grace(patching).await {
             Ok(Ok(node)) => Ok((Written::Yes, Some(node))),
             Ok(Err(error)) => Ok((tries.judge(patch, Err(error))?, None)),
             Err(_) => Ok((Written::Unknown, None)),
@@ -361,7 +318,7 @@ impl FencingTarget<'_> {
             message,
             warning,
         };
-        events::post(&self.common.session, vec![event]).await;
+        events::post(&self.session, vec![event]).await;
     }
 }
 

@@ -60,7 +60,7 @@ impl Timeout {
             tokio::time::sleep(PERIOD.min(self.remaining())).await;
             Ok(())
         };
-        target.common.interrupt.or(pause).await
+        target.interrupt.or(pause).await
     }
 
     /// The result of `read`, after retries. Each failure is reported once.

@@ -27,14 +27,12 @@ impl Question {
     }
 
     /// Before `node` is fenced; its name is the answer. `suspect_hook`: if the node still reports, what runs, and whether the node is
-    /// put on hold for that. `urgency`: why it comes now, if it was not named.
+    /// put on hold for that.
     pub(crate) fn to_fence(
         place: &str,
         node: &str,
         suspect_hook: Option<(&str, bool)>,
-        urgency: Option<&str>,
     ) -> Self {
-        let urgency = urgency.map(|urgency| format!("node/{node}: {urgency}"));
         let suspected = suspect_hook.map(|(hook, takes_hold)| {
             let hook = escape(hook);
             [
@@ -49,7 +47,7 @@ impl Question {
         });
         Self::new(
             place,
-            suspected.into_iter().flatten().chain(urgency),
+            suspected.into_iter().flatten(),
             format!("To fence node/{node}, type its name"),
         )
     }

@@ -5,7 +5,6 @@ mod cost;
 mod failure;
 mod fencing_hold;
 mod machine;
-mod order;
 mod progress;
 mod refusal;
 mod remains;
@@ -21,7 +20,6 @@ pub(crate) use self::fencing_hold::{
     end_of_hold, hold_ended, hold_left, hold_lost, hold_not_ended, hold_reason, hold_stays,
     kept_on_hold, lock_ended, not_marked, on_hold, taken_by,
 };
-pub(crate) use self::order::{NOT_REACHED, most_urgent, order, skipped, skipped_because, stopped};
 pub(crate) use self::progress::{
     awaited, awaiting, dry_run_hook, fenced, lease_ends, lease_ends_with_outer, not_fenced,
     not_known, odd_clock, record_line, replaced, unfenced, unreadable_replaced, unrecorded,

@@ -6,7 +6,7 @@ use pod_safety::owners::IncompleteOwner;
 use pod_safety::words::few;
 
 use crate::text::escape;
-use crate::words::hint_command::{NO_PROOF, Program};
+use crate::words::hint_command::Program;
 
 /// What is left of a node.
 pub(crate) fn left(node: &str, remains: &Remains) -> String {
@@ -87,27 +87,23 @@ pub(crate) fn remaining_pods(
 ) -> (String, String) {
     let hint = format!(
         "{}; see what is left with `{}`",
-        keep_waiting(node, tried_once, program),
+        keep_waiting(tried_once, program),
         program.run(format_args!("status --pods {node}"))
     );
     (remaining(node, remains), hint)
 }
 
-/// How to keep waiting for the fenced `node`. Without its name, the same command looks for nodes that are not fenced.
-fn keep_waiting(node: &str, tried_once: bool, program: &Program) -> String {
-    let (proof, note) = match program.has_hook() {
-        true => ("-- HOOK".to_owned(), " (the hook does not run again)"),
-        false => (format!("--powered-off=\"{NO_PROOF}\""), ""),
+/// How to keep waiting for the fenced node.
+fn keep_waiting(tried_once: bool, program: &Program) -> String {
+    let note = match program.has_hook() {
+        true => " (the hook does not run again)",
+        false => "",
     };
-    if program.names(node) {
-        let to_wait = match tried_once {
-            true => "to wait, run the command again without --timeout=0",
-            false => "to keep waiting, run the command again",
-        };
-        return format!("{to_wait}{note}");
-    }
-    let command = program.run(format_args!("fence {node} {proof}"));
-    format!("keep waiting with `{command}`{note}")
+    let to_wait = match tried_once {
+        true => "to wait, run the command again without --timeout=0",
+        false => "to keep waiting, run the command again",
+    };
+    format!("{to_wait}{note}")
 }
 
 fn remaining(node: &str, remains: &Remains) -> String {
@@ -179,31 +175,7 @@ pub(super) fn list(names: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
-    use crate::app::Cli;
-
-    #[test]
-    fn a_node_that_was_not_named_is_named_to_keep_waiting() {
-        let hint = |line: &str| {
-            let words = std::iter::once("kubectl-maint").chain(line.split(' '));
-            let matches = Cli::command().try_get_matches_from(words);
-            keep_waiting("worker-1", false, &Program::new(&matches.expect("a line")))
-        };
-        assert_eq!(
-            hint("fence node/worker-1 --powered-off=dark"),
-            "to keep waiting, run the command again"
-        );
-        assert_eq!(
-            hint("fence --all-unreachable --max=1 --powered-off=dark --context prod"),
-            "keep waiting with `kubectl maint fence worker-1 --powered-off=\"HOW YOU KNOW\" --context prod`"
-        );
-        assert_eq!(
-            hint("fence --all-unreachable --max=1 --context prod -- ./off"),
-            "keep waiting with `kubectl maint fence worker-1 --context prod -- HOOK` (the hook does not run again)"
-        );
-    }
 
     #[test]
     fn remaining_objects_are_counted_and_named() {

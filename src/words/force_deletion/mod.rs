@@ -149,7 +149,6 @@ pub(crate) fn inside_with(line: &str) -> String {
 
 /// Another way, for nodes that can be fenced; `None` without any.
 pub(crate) fn fence_instead(nodes: &BTreeSet<&str>, program: &Program) -> Option<String> {
-    // `--all-unreachable` might choose other nodes.
     let (which, node, each) = match (nodes.first()?, nodes.len()) {
         (node, 1) => (format!("node/{node}"), *node, ""),
         (_, count) => (format!("the {count} nodes"), "NODE", " for each"),

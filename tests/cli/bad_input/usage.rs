@@ -536,10 +536,6 @@ fn flags_with_a_wrong_kind_of_value() {
             "error: invalid value 'x' for '--v <LEVEL>': must be a number\n",
         ),
         (
-            "fence --all-unreachable --max=0 -- true",
-            "error: invalid value '0' for '--max <N>': must be a number from 1 to 65535\n",
-        ),
-        (
             "with worker-1 --lost-exit-code=256 -- true",
             "error: invalid value '256' for '--lost-exit-code <CODE>': must be a number from 1 to 255\n",
         ),
@@ -548,18 +544,6 @@ fn flags_with_a_wrong_kind_of_value() {
         assert!(run.stderr.starts_with(said), "{run}");
         assert!([2, 125].contains(&run.code), "{run}");
     }
-}
-
-#[test]
-fn fencing_all_nodes_needs_a_limit() {
-    let nowhere = Cluster::nowhere();
-    assert_snapshot!(nowhere.maint(["fence", "--all-unreachable", "--", "hook"]).run(), @"
-    $ kubectl maint fence --all-unreachable -- hook
-    -- stderr
-    error: missing --max
-    hint: add --max=N, the most nodes to fence, after --all-unreachable
-    -- exit code 2
-    ");
 }
 
 #[test]

@@ -12,7 +12,6 @@ pub mod reader;
 mod remains;
 mod rights;
 mod stuck;
-mod unreachable;
 mod whole_nodes;
 mod why;
 

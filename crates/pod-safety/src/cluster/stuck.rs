@@ -32,7 +32,7 @@ use crate::wire::instant;
 const PODS: &str = "/api/v1/pods";
 
 /// The Nodes that were read.
-pub(super) struct Nodes {
+struct Nodes {
     /// The Nodes by name; `None` if a Node does not exist.
     read: BTreeMap<String, Option<PresentNode>>,
     /// All Nodes were read, so a Node that is not in `read` does not exist.
@@ -48,11 +48,7 @@ impl Nodes {
         }
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.read.keys().map(String::as_str)
-    }
-
-    pub(super) fn health(&self, name: &str, now: Now) -> Option<Health> {
+    fn health(&self, name: &str, now: Now) -> Option<Health> {
         let seen = self.get(name)?;
         Some(seen.map_or(Health::Gone, |seen| seen.state.health(now)))
     }
@@ -145,7 +141,7 @@ impl Reader {
         Ok(related.stuck(&stuck, &waiting, attached, self.now()))
     }
 
-    pub(super) async fn all_nodes(&self) -> Result<Nodes, Error> {
+    async fn all_nodes(&self) -> Result<Nodes, Error> {
         let nodes = self.select_nodes(None, |node| {
             let name = node.metadata.name.clone().unwrap_or_default();
             let seen = PresentNode::of(&node, Known::Unknown(Why::NotRead));

@@ -156,7 +156,7 @@ pub(crate) fn is_true(condition: &PodCondition) -> bool {
     condition.status == "True"
 }
 
-pub(crate) fn conditions(pod: &Pod) -> PodConditions {
+fn conditions(pod: &Pod) -> PodConditions {
     let status = pod.status.as_ref();
     let ready = condition(pod, "Ready");
     let disrupted = condition(pod, "DisruptionTarget").filter(|one| is_true(one));

@@ -85,7 +85,7 @@ pub(crate) fn twice(
 }
 
 /// Whether `pod` is still running, as far as known, and leaves its node once the node is fenced.
-pub(crate) fn leaves(pod: &Pod, taint: &OutOfService) -> bool {
+fn leaves(pod: &Pod, taint: &OutOfService) -> bool {
     let ours = OutOfService::Evicting(NoExecute {
         key: OUT_OF_SERVICE.to_owned(),
         value: OUT_OF_SERVICE_VALUE.to_owned(),

@@ -11,7 +11,6 @@ pub mod remains;
 pub mod steps;
 pub mod unchanged_heartbeat;
 pub mod unfencing;
-pub mod urgency;
 
 pub use attempt::Attempt;
 pub use cost::Cost;
@@ -21,4 +20,3 @@ pub use record::{How, Proof, Record};
 pub use recording::{Recording, Written};
 pub use remains::Remains;
 pub use unchanged_heartbeat::{UnchangedHeartbeat, Watched};
-pub use urgency::{UnreachableNode, WaitingPod};
