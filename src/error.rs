@@ -14,7 +14,6 @@ use maintenance_lease::{ApiError, Error, NodeLease, Refused};
 use other_tools::Finding;
 use pod_safety::Why;
 use pod_safety::fencing::Remains;
-use pod_safety::fencing::patch::Left;
 use pod_safety::report::DeletionTarget;
 
 use connect::ConnectError;
@@ -123,15 +122,11 @@ pub(crate) enum Failure {
     /// The Node kept changing, so it could not be written.
     KeepsChanging { node: String, error: ApiError },
     /// The record of a fencing was written, and then it or the taint was removed again.
-    NotKept {
-        node: String,
-        /// Whether the record is still there, without the taint.
-        has_record: bool,
-    },
+    NotKept { node: String },
     /// The record or the taint of a fencing was removed while the command waited.
     NoLongerFenced { node: String },
     /// The record or the taint of a fencing is still on the Node after the write that removes them.
-    StaysFenced { node: String, left: Left },
+    StaysFenced { node: String },
     /// The result of a write to the Node is unknown.
     UnknownWrite {
         node: String,

@@ -42,7 +42,7 @@ use crate::words::status::{NOTHING_FOUND, UNLISTED, no_namespace, summary};
 /// finds it. -o wide, json and yaml show who fenced a node, when, how and why, and the hook that is running for it.
 ///
 /// --pods shows the stuck pods of all namespaces, on one node or on all, and why they are stuck. It also
-/// shows replacements and namespaces that wait for these pods, and volumes that stay attached.
+/// shows replacements that wait for these pods, and volumes that stay attached.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("quiet", |quiet| quiet.help("Print no summary and no remarks")),

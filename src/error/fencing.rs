@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now, Span};
-use pod_safety::fencing::{Attempt, Watched, steps, unfencing};
+use pod_safety::fencing::{Attempt, steps, unfencing};
 use supervisor::Exit;
 
 /// What is too dangerous for `node`.
@@ -13,11 +13,7 @@ pub(crate) enum FencingRefusal {
     /// To fence it.
     Fence { node: String, why: steps::Refusal },
     /// The same, because nothing shows that the suspect has stopped reporting since it was proven to be off.
-    StillReports {
-        node: String,
-        waited: Duration,
-        watched: Watched,
-    },
+    StillReports { node: String, waited: Duration },
     /// To return it to service.
     Unfence {
         node: String,

@@ -43,7 +43,6 @@ pub(crate) mod kind {
         StuckPod,
         PendingReplacement,
         StuckVolume,
-        BlockedNamespace,
         StuckList,
         LeaseSummary,
         LeaseSummaryList,

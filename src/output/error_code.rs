@@ -185,7 +185,7 @@ fn of_api(error: &ApiError) -> ErrorCode {
 mod tests {
     use std::time::Duration;
 
-    use pod_safety::fencing::{Watched, steps};
+    use pod_safety::fencing::steps;
     use serde_json::json;
 
     use super::*;
@@ -197,7 +197,6 @@ mod tests {
         let still_reports = FencingRefusal::StillReports {
             node: node(),
             waited: Duration::from_secs(1),
-            watched: Watched::Reports,
         };
         let lost = FencingRefusal::Fence {
             node: node(),

@@ -190,7 +190,7 @@ impl Fencing {
             left: (!remains.is_over()).then(|| Left {
                 pods: remains.pods.clone(),
                 held_by_finalizers: remains.finalized.clone(),
-                volume_attachments: remains.attachments.clone(),
+                volume_attachments: remains.attachments.value().cloned().unwrap_or_default(),
             }),
             ..Self::new(node)
         }

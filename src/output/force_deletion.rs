@@ -39,17 +39,11 @@ pub(crate) struct ForceDeletion {
     namespace: Option<String>,
     /// The name of the pod or Node.
     name: String,
-    /// Absent if it can't be read.
-    #[serde(skip_serializing_if = "String::is_empty")]
     uid: String,
-    /// Absent if it can't be read.
-    #[serde(skip_serializing_if = "String::is_empty")]
     resource_version: String,
     /// The node of the pod, if it has one; or the Node.
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
-    /// Absent if it could not be read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     checks: Vec<Check>,
     /// Absent if its deletion was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +89,7 @@ impl ForceDeletionList {
     /// The reports and the outcomes of their targets; of those without one, why they are `refused`.
     /// `accept_risk` is the flag that accepts exactly the risks in the reports.
     pub(crate) fn new(
-        reports: &[&Report],
+        reports: &[Report],
         outcomes: &[(&DeletionTarget, &outcome::Outcome)],
         refused: impl Fn(&Report) -> Option<ItemError>,
         incomplete: &[IncompleteOwner],
@@ -107,7 +101,7 @@ impl ForceDeletionList {
                 .find(|(one, _)| (one.kind, &one.uid) == (target.kind, &target.uid));
             of.map(|(_, outcome)| *outcome)
         };
-        let item = |&report: &&Report| match outcome(&report.target) {
+        let item = |report: &Report| match outcome(&report.target) {
             Some(outcome) => ForceDeletion::of(report).with(outcome),
             None => ForceDeletion {
                 error: refused(report),
@@ -115,46 +109,16 @@ impl ForceDeletionList {
             },
         };
         Self {
-            incomplete_owners: incomplete.to_vec(),
-            ..Self::of_items(reports.iter().map(item).collect(), accept_risk)
-        }
-    }
-
-    /// These items.
-    pub(crate) fn of_items(items: Vec<ForceDeletion>, accept_risk: String) -> Self {
-        Self {
             api_version: ApiVersion::V2,
             kind: kind::ForceDeletionList::default(),
             accept_risk,
-            items,
-            incomplete_owners: Vec::new(),
+            items: reports.iter().map(item).collect(),
+            incomplete_owners: incomplete.to_vec(),
         }
     }
 }
 
 impl ForceDeletion {
-    /// A pod or Node that could not be read.
-    pub(crate) fn unread(
-        kind: &'static str,
-        namespace: Option<&str>,
-        name: &str,
-        error: ItemError,
-    ) -> Self {
-        let target = DeletionTarget {
-            kind,
-            namespace: namespace.map(ToOwned::to_owned),
-            name: name.to_owned(),
-            uid: String::new(),
-            resource_version: String::new(),
-            node: None,
-        };
-        let checks = Vec::new();
-        Self {
-            error: Some(error),
-            ..Self::of(&Report { target, checks })
-        }
-    }
-
     fn of(report: &Report) -> Self {
         let target = report.target.clone();
         let (resource, node) = match target.kind {
@@ -189,7 +153,7 @@ impl ForceDeletion {
             outcome::Outcome::Unknown { error } => {
                 self.error = failed(ErrorCode::Unknown, no_answer(error.as_ref()));
             }
-            outcome::Outcome::Held { finalizers } | outcome::Outcome::StillHeld { finalizers } => {
+            outcome::Outcome::Held { finalizers } => {
                 self.finalizers.clone_from(finalizers);
             }
             outcome::Outcome::PodsLeft {
@@ -234,7 +198,7 @@ impl ListEntry for ForceDeletion {
             Resource::Node => "node",
         };
         match self.outcome? {
-            DeletionOutcome::StillHeldByFinalizer | DeletionOutcome::Unknown => None,
+            DeletionOutcome::Unknown => None,
             _ => Some(format!("{resource}/{}", self.name)),
         }
     }

@@ -24,8 +24,6 @@ pub(super) enum DeletionOutcome {
     MarkedFailed,
     /// It stays, for `finalizers`.
     HeldByFinalizer,
-    /// The same, but it had been deleted before: nothing was done.
-    StillHeldByFinalizer,
     /// The Node is gone, and `pods` are left.
     PodsLeft,
 }
@@ -41,7 +39,6 @@ impl DeletionOutcome {
             outcome::Outcome::Unknown { .. } => Self::Unknown,
             outcome::Outcome::Marked { .. } => Self::MarkedFailed,
             outcome::Outcome::Held { .. } => Self::HeldByFinalizer,
-            outcome::Outcome::StillHeld { .. } => Self::StillHeldByFinalizer,
             outcome::Outcome::PodsLeft { .. } => Self::PodsLeft,
         }
     }

@@ -45,7 +45,6 @@ fn row(item: Item<'_>, now: Now) -> ([String; 4], String) {
             Some(&volume.attachment.name),
             words::orphan(volume),
         ),
-        Item::Namespace(namespace) => (None, None, None, words::blocked(namespace, now)),
     };
     let shown = |name: Option<&String>| text(name.map(String::as_str));
     let cells = [

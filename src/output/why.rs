@@ -125,19 +125,17 @@ impl<'a> Finding<'a> {
             (vec![code], why::sentence(reason, now))
         });
         let reasons = with_words(reasons, &[], GAP, None);
-        let blocks = self.found.blocks.iter();
-        let blocks = blocks.map(|blocked| why::blocked_sentence(blocked, now));
         let lines = [opening, reasons]
             .into_iter()
             .filter(|lines| !lines.is_empty());
-        lines.chain(blocks).collect::<Vec<_>>().join("\n")
+        let lines = lines.chain(why::waiting(self.found));
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     /// As data.
     pub(crate) fn list(&'a self, now: Now) -> DiagnosisList<'a> {
         let found = self.found;
         let reasons = { found.reasons.iter() }.map(|reason| StuckReason::of(reason, now));
-        let blocks = found.blocks.iter();
         let unread = found.unread.iter().map(|unread| Unread {
             what: unread.what,
             message: unread.why.to_string(),
@@ -166,9 +164,7 @@ impl<'a> Finding<'a> {
             grace_until,
             terminating_since,
             reasons: reasons.collect(),
-            blocks: blocks
-                .map(|blocked| why::blocked_sentence(blocked, now))
-                .collect(),
+            blocks: why::waiting(found).into_iter().collect(),
             next: self.steps.clone(),
             unread: unread.collect(),
         }])

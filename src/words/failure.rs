@@ -109,9 +109,9 @@ pub(crate) fn lines(
             ),
             None,
         ),
-        Failure::NotKept { node, has_record } => with_hint(fencing::not_kept(node, *has_record, program)),
+        Failure::NotKept { node } => with_hint(fencing::not_kept(node, program)),
         Failure::NoLongerFenced { node } => with_hint(fencing::no_longer_fenced(node, program)),
-        Failure::StaysFenced { node, left } => with_hint(fencing::stays(node, *left, program)),
+        Failure::StaysFenced { node } => with_hint(fencing::stays(node, program)),
         Failure::UnknownWrite { node, error } => (
             format!(
                 "unknown whether node/{node} was changed: {}",

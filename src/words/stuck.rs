@@ -2,8 +2,8 @@
 
 use maintenance_lease::protocol::Now;
 use pod_safety::node_health::Health;
-use pod_safety::stuck::{BlockedNamespace, Orphan, Stuck, StuckPod, StuckVolume};
-use pod_safety::why::{Blocked, Diagnosis, Reason, State, StuckCode};
+use pod_safety::stuck::{Orphan, Stuck, StuckPod, StuckVolume};
+use pod_safety::why::{Reason, State, StuckCode};
 use pod_safety::words::{age, few};
 
 use super::fencing::count;
@@ -22,15 +22,10 @@ pub(crate) fn pod(pod: &StuckPod, now: Now) -> String {
         _ => None,
     };
     let reasons = found.reasons.iter().map(|reason| brief(reason, now));
-    let held = is_name_held(found).then(|| "cannot be replaced yet".to_owned());
+    let held = found.waiting_owner.as_ref();
+    let held = held.map(|_| "cannot be replaced yet".to_owned());
     let parts: Vec<String> = state.into_iter().chain(reasons).chain(held).collect();
     parts.join(", ")
-}
-
-/// Whether the controller of a pod can't replace it before it is gone.
-pub(crate) fn is_name_held(found: &Diagnosis) -> bool {
-    let mut blocks = found.blocks.iter();
-    blocks.any(|blocked| matches!(blocked, Blocked::Replacement { .. }))
 }
 
 /// A reason in a few words. `why` has the whole sentence.
@@ -100,15 +95,6 @@ pub(crate) fn orphan(volume: &StuckVolume) -> String {
     }
 }
 
-/// What a namespace waits for.
-pub(crate) fn blocked(namespace: &BlockedNamespace, now: Now) -> String {
-    let age = age(now.latest - namespace.since);
-    format!(
-        "Terminating {age}, blocked by {}",
-        count(namespace.pods, "pod")
-    )
-}
-
 /// Whether a pod on an unhealthy node was never started there, and nothing evicts it.
 fn only_waits(pod: &StuckPod) -> bool {
     pod.found.state == State::Pending && pod.found.reasons.contains(&Reason::Unevicted)
@@ -124,7 +110,6 @@ pub(crate) fn summary(stuck: &Stuck, node: Option<&str>) -> String {
         (pending, "pending pod"),
         (stuck.waiting.len(), "pending replacement"),
         (stuck.volumes.len(), "stuck volume"),
-        (stuck.namespaces.len(), "blocked namespace"),
     ] {
         parts.extend((number > 0).then(|| count(number, word)));
     }

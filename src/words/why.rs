@@ -5,7 +5,7 @@ mod next;
 use maintenance_lease::protocol::Now;
 use pod_safety::constants::POD_GC;
 use pod_safety::node_health::Health;
-use pod_safety::why::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, Unread, User};
+use pod_safety::why::{Diagnosis, Eviction, Finalizer, Reason, State, Unread, User};
 use pod_safety::words::{age, few};
 
 pub(crate) use self::next::{Step, pod_step, steps, volume_steps};
@@ -56,12 +56,7 @@ pub(crate) fn opening(subject: &Object, found: &Diagnosis, now: Now) -> String {
 pub(crate) fn paragraph(subject: &Object, found: &Diagnosis, now: Now) -> String {
     let mut sentences = vec![opening(subject, found, now)];
     sentences.extend(found.reasons.iter().map(|reason| sentence(reason, now)));
-    sentences.extend(
-        found
-            .blocks
-            .iter()
-            .map(|blocked| blocked_sentence(blocked, now)),
-    );
+    sentences.extend(waiting(found));
     if found.reasons.is_empty() && found.unread.is_empty() {
         sentences.push("Nothing was found that blocks it.".to_owned());
     }
@@ -69,16 +64,12 @@ pub(crate) fn paragraph(subject: &Object, found: &Diagnosis, now: Now) -> String
 }
 
 /// What waits for the object, in a sentence.
-pub(crate) fn blocked_sentence(blocked: &Blocked, now: Now) -> String {
-    match blocked {
-        Blocked::Replacement { owner } => {
-            format!("{} cannot replace it before it is gone.", escape(owner))
-        }
-        Blocked::Namespace { name, since } => format!(
-            "namespace/{name} has been Terminating for {}, and waits for it.",
-            age(now.latest - *since)
-        ),
-    }
+pub(crate) fn waiting(found: &Diagnosis) -> Option<String> {
+    let owner = found.waiting_owner.as_ref()?;
+    Some(format!(
+        "{} cannot replace it before it is gone.",
+        escape(owner)
+    ))
 }
 
 /// A reason in one sentence or two.
@@ -165,7 +156,6 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
         Reason::ClaimMissing { claim } => format!("Its pvc/{} does not exist.", escape(claim)),
         Reason::ClaimUnbound { claim } => format!("Its pvc/{} has no volume yet.", escape(claim)),
         Reason::ClaimEnding { claim } => format!("Its pvc/{} is being deleted.", escape(claim)),
-        Reason::VolumeLost { volume } => format!("Volume {} no longer exists.", escape(volume)),
         Reason::VolumeMissing { volume } => {
             format!("Volume {} does not exist.", escape(volume))
         }
@@ -186,13 +176,16 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
         }
         Reason::Eviction(eviction) => self::eviction(eviction),
         Reason::UsedBy { pods } => used_by(pods),
-        Reason::FirstConsumer { pods, placed } => first_consumer(pods, placed),
+        Reason::FirstConsumer { pods } => match &pods[..] {
+            [] => "Its volume is created when a pod first uses it, and no pod uses it yet.".to_owned(),
+            pods => format!(
+                "Its volume is created once the scheduler has chosen a node for the first pod that uses it: pod/{}.",
+                list(pods)
+            ),
+        },
         Reason::NoClass { class } => format!("Its storage class {} does not exist.", escape(class)),
-        Reason::NoDefaultClass => {
-            "No volume fits. It names no storage class, and the cluster has no default one.".to_owned()
-        }
         Reason::NoVolume => {
-            "No volume fits, and its storage class does not create volumes: create one by hand."
+            "No volume fits, and no storage class creates one: create a volume by hand, or a default storage class."
                 .to_owned()
         }
         Reason::VolumeTaken { volume, by } => format!(
@@ -262,25 +255,6 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
                 quoted(message)
             )
         }
-    }
-}
-
-fn first_consumer(pods: &[String], placed: &[String]) -> String {
-    let unplaced = format!(
-        "Its volume is created on the node of the first pod that uses it. Not on a node yet: pod/{}.",
-        list(pods)
-    );
-    let skipping = format!(
-        "pod/{} has spec.nodeName, so the scheduler never chose a node for the volume. Use a nodeSelector instead.",
-        list(placed)
-    );
-    match (pods, placed) {
-        ([], []) => {
-            "Its volume is created when a pod first uses it, and no pod uses it yet.".to_owned()
-        }
-        (_, []) => unplaced,
-        ([], _) => skipping,
-        (_, _) => format!("{unplaced} {skipping}"),
     }
 }
 
@@ -393,24 +367,20 @@ fn eviction(eviction: &Eviction) -> String {
     match eviction {
         Eviction::Budget {
             name,
-            desired,
-            healthy,
+            failure: Some(failure),
+            ..
         } => format!(
-            "{refused}: pdb/{} needs {desired} healthy {} and has {healthy}.",
-            escape(name),
-            if *desired == 1 { "pod" } else { "pods" }
-        ),
-        Eviction::SyncFailed { name, message } => format!(
             "{refused}: the disruption controller could not process pdb/{}: {}",
             escape(name),
-            quoted(message)
+            quoted(failure)
         ),
-        Eviction::NoneCounted { name } => format!(
-            "{refused}: pdb/{} counts no pods, because they have no controller. Set its minAvailable to a number.",
-            escape(name)
-        ),
-        Eviction::Unprocessed { name } => format!(
-            "{refused} yet: the disruption controller has not processed pdb/{}.",
+        Eviction::Budget {
+            name,
+            desired,
+            healthy,
+            failure: None,
+        } => format!(
+            "{refused}: pdb/{} allows no disruption now ({healthy} healthy, {desired} needed).",
             escape(name)
         ),
         Eviction::Several { names } => format!(

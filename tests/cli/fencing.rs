@@ -415,8 +415,7 @@ fn without_the_right_to_see_attached_volumes_it_waits_for_the_pods() {
         -- stderr
         lease/worker-1 created
         node/worker-1 on hold until it is unfenced
-        Warning: node/worker-1 is fenced, but it is unknown which volumes are still attached: no permission to list volumeattachments.storage.k8s.io; waiting only for its pods
-        node/worker-1: no pod is left to evict
+        Warning: node/worker-1 is fenced, but it is unknown which volumes will be detached: no permission to list volumeattachments.storage.k8s.io; waiting only for its pods
         -- exit code 0
         ");
     });
@@ -441,8 +440,8 @@ fn a_record_is_not_written_under_a_lock_that_expired_since_it_was_read() {
         let proxy = cluster.proxy_for(Treatment::Keep, move |_, path| {
             path.contains("includeObject=Metadata") && !is_kept.swap(true, Ordering::Relaxed)
         });
-        let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
-        let (running, kept) = proxy.holds_up(fence);
+        let fence = ["fence", &node, "--powered-off=dark", "--request-timeout=1m"];
+        let (running, kept) = proxy.holds_up(cluster.maint(fence));
         assert!(!is_recorded(cluster, &node));
         let status = || cluster.maint(["status", &node, "-o", "json"]).succeeds();
         assert_eq!(status().item()["state"], "Locked");

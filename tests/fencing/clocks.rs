@@ -1,10 +1,8 @@
 //! A wrong local clock: the age of a heartbeat is measured by the server's clock, and a warning
 //! says so.
 
-use control_plane::{NodeSpec, Readiness};
-
 use crate::support::Treatment::Ahead;
-use crate::support::{HEARTBEAT_AGE, Run, Stage};
+use crate::support::{Run, Stage};
 
 /// A run whose local clock is this many seconds behind the server's.
 fn behind(stage: &Stage, seconds: i64, words: &[&str]) -> Run {
@@ -37,23 +35,4 @@ fn fence_and_unfence_warn_about_a_wrong_local_clock() {
     is_told(&behind(&stage, 10, &fence), "behind", 0);
     let run = behind(&stage, 10, &["unfence", &node, "--dry-run=server"]);
     is_told(&run, "behind", 6);
-}
-
-#[test]
-fn force_delete_warns_about_a_wrong_local_clock() {
-    let stage = Stage::new("odd-report");
-    let unreachable = NodeSpec {
-        name: stage.name("worker-1"),
-        ready: Readiness::Unknown,
-        heartbeat_age: HEARTBEAT_AGE,
-        ..NodeSpec::default()
-    };
-    let target = format!("node/{}", unreachable.name);
-    stage.plane.create_nodes(&[unreachable]).expect("a node");
-    let force = ["force-delete", &target];
-    is_told(&behind(&stage, 10, &force), "behind", 6);
-    let dry_run = [&force[..], &["--dry-run=server"]].concat();
-    is_told(&behind(&stage, -10, &dry_run), "ahead of", 6);
-    let nowhere = ["force-delete", "pod/nowhere", "-n", "default"];
-    is_told(&behind(&stage, 10, &nowhere), "behind", 1);
 }

@@ -2,7 +2,6 @@
 
 use nix::sys::wait::WaitStatus;
 use rexpect::session::spawn_command;
-use serde_json::json;
 
 use crate::support::Stage;
 
@@ -30,40 +29,6 @@ fn a_node_is_read_again_after_the_answer() {
     );
     assert!(said.contains(&format!("node/{node} unfenced")), "{said}");
     stage.is_untouched(&node);
-}
-
-#[test]
-fn ctrl_c_at_a_question_leaves_everything_and_says_so() {
-    let (stage, node) = Stage::with_unreachable_node("thought-twice");
-    let interrupted = |stays: &str| {
-        let unfence = stage.maint(["unfence", &node]).holder("bob@laptop");
-        let unfence = unfence.env("TERM", "xterm").command();
-        let mut terminal = spawn_command(unfence, Some(LIMIT)).expect("a terminal");
-        terminal.exp_string("[y/N]").expect("a question");
-        terminal.send_control('c').expect("it listens");
-        terminal.flush().expect("it listens");
-        let said = terminal.exp_eof().expect("it ends");
-        let ended = terminal.process().wait().expect("it ended");
-        assert!(
-            matches!(ended, WaitStatus::Exited(_, 130)),
-            "{ended:?}: {said}"
-        );
-        let stays = format!("node/{node} stays {stays}\r\n");
-        assert!(said.contains(&stays), "{said}");
-        assert!(stage.holder(&node).is_some(), "{said}");
-    };
-    stage.fence(&node);
-    stage.comes_back(&node, "boot-2");
-    interrupted("fenced");
-    assert!(stage.is_tainted(&node) && stage.record(&node).is_some());
-    stage.patch_node(
-        &node,
-        &json!({
-            "metadata": {"annotations": {"kubectl-maint.dev/fenced": null}},
-            "spec": {"taints": null},
-        }),
-    );
-    interrupted("on hold");
 }
 
 /// A pod that arrives before the answer is a risk that nobody has accepted.

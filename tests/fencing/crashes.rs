@@ -166,7 +166,8 @@ fn after_a_crash_after_the_record_it_continues_without_a_hook() {
         "{run}"
     );
     assert!(
-        run.stderr.contains("1 pod (message-crash/stays) is left"),
+        run.stderr
+            .contains("but not empty: 1 pod (message-crash/stays)"),
         "{run}"
     );
     let hint = format!(

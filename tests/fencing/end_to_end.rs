@@ -66,7 +66,11 @@ fn an_unreachable_node_is_fenced_and_its_pod_comes_back_elsewhere() {
         .expect("it is back");
     let run = stage.maint(["unfence", unreachable]).run();
     assert_eq!(run.code, 6, "{run}");
-    assert!(run.stderr.contains("it has not been restarted"), "{run}");
+    assert!(
+        run.stderr
+            .contains("it is not known to have been restarted"),
+        "{run}"
+    );
     assert!(stage.is_tainted(unreachable));
 
     kubelets

@@ -1,10 +1,9 @@
 //! Every command that finds the hold of a fencing shows its purpose, and how to end it.
 
-use http::Method;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{Stage, Treatment};
+use crate::support::Stage;
 use crate::verbs::kept_off;
 
 #[test]
@@ -80,23 +79,6 @@ fn hold_changes_nothing_of_a_hold_that_fencing_took() {
 }
 
 #[test]
-fn taking_over_a_fencing_hold_shows_its_purpose() {
-    let (stage, node) = Stage::with_unreachable_node("asked");
-    stage.fence(&node);
-    let hold = ["hold", &node, "-m", "mine", "--take-over"];
-    assert_snapshot!(stage.maint(hold).holder("bob@laptop").run(), @r#"
-    $ kubectl maint hold worker-1 -m mine --take-over
-    -- stderr
-    context [context], server [server], user [user]: 1 node
-      node/worker-1 is fenced, on hold by alice@bastion since [time] until it is unfenced: "fencing: powered off: dark"
-        return the node to service and end the hold with `kubectl maint unfence worker-1`
-    error: not confirmed: there is no terminal for a prompt
-    hint: add --yes to confirm
-    -- exit code 6
-    "#);
-}
-
-#[test]
 fn a_forced_deletion_names_what_ends_the_hold() {
     let (stage, node) = Stage::with_unreachable_node("forced-met");
     stage.fence(&node);
@@ -109,33 +91,6 @@ fn a_forced_deletion_names_what_ends_the_hold() {
     assert!(run.stdout.contains(words), "{run}");
     let hint = format!(
         "hint: return the node to service and end the hold with `kubectl maint unfence {node}`; \
-         then: `kubectl maint force-delete {target} "
-    );
-    assert!(run.stderr.contains(&hint), "{run}");
-}
-
-/// Another user begins to fence the node after the report and before the lock.
-#[test]
-fn a_forced_deletion_that_a_fencing_comes_before_names_what_ends_the_hold() {
-    let (stage, node) = Stage::with_unreachable_node("forced-late");
-    stage.maint(["acquire", &node]).succeeds();
-    stage.maint(["release", &node]).succeeds();
-    let proxy = stage.proxy(|method, path| {
-        match *method == Method::PATCH && path.contains("/namespaces/kube-node-maintenance/") {
-            true => Treatment::Keep,
-            false => Treatment::Pass,
-        }
-    });
-    let target = format!("node/{node}");
-    let force = stage.maint(["force-delete", &target, "--accept-risk", "-m", "burnt"]);
-    let (run, kept) = proxy.holds_up(force.holder("bob@laptop"));
-    stage.fence(&node);
-    assert_eq!(kept.passes(), 409);
-    let run = run.ends();
-    assert_eq!(run.code, 6, "{run}");
-    let hint = format!(
-        "; nothing was deleted\n\
-         hint: return the node to service and end the hold with `kubectl maint unfence {node}`; \
          then: `kubectl maint force-delete {target} "
     );
     assert!(run.stderr.contains(&hint), "{run}");

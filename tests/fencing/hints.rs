@@ -1,9 +1,8 @@
 //! The commands that other commands name while a node is fenced work when they are pasted.
 
-use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::{Run, Stage, hook_that_kills};
+use crate::support::{Stage, hook_that_kills};
 
 /// The command in this line of `describe`, without its hook.
 fn next(stage: &Stage, node: &str, what: &str) -> Vec<String> {
@@ -14,16 +13,6 @@ fn next(stage: &Stage, node: &str, what: &str) -> Vec<String> {
     let (_, command) = line.split_once("kubectl maint ").expect("a command");
     let command = command.strip_suffix(" -- HOOK").unwrap_or(command);
     command.split(' ').map(ToOwned::to_owned).collect()
-}
-
-/// The command that the warning of a takeover names, without its hook.
-fn after_takeover(run: &Run) -> Vec<&str> {
-    let (_, line) = run
-        .stderr
-        .split_once("continue with `kubectl maint ")
-        .expect("a line");
-    let (line, _) = line.split_once(" -- HOOK`").expect("its end");
-    line.split(' ').collect()
 }
 
 #[test]
@@ -40,18 +29,6 @@ fn describe_continues_or_undoes_a_fencing_that_was_killed_in_its_hook() {
         assert_eq!(stage.holder(&node).as_deref(), holder);
         assert_eq!(stage.hook(&node), None);
     }
-    assert!(stage.is_tainted(&node));
-}
-
-/// Under a lock that was there before, the Lease does not show that the node is being fenced.
-#[test]
-fn describe_continues_a_fencing_under_an_earlier_lock() {
-    let (stage, node) = Stage::with_unreachable_node("next-locked");
-    stage.maint(["hold", &node, "-m", "dark"]).succeeds();
-    let fence = stage.maint(["fence", &node]).args(hook_that_kills());
-    fence.start().ends_killed();
-    let next = next(&stage, &node, "If `fence` no longer runs, finish it:");
-    stage.maint(next).args(["--", "true"]).succeeds();
     assert!(stage.is_tainted(&node));
 }
 
@@ -80,26 +57,6 @@ fn an_annotation_that_cannot_be_read_is_a_hook_too() {
     assert_eq!(next, ["fence", &node, "--resume=unreadable"]);
     stage.maint(next).args(["--", "true"]).succeeds();
     assert!(stage.is_tainted(&node));
-}
-
-#[test]
-fn taking_over_from_a_running_unfence_names_unfence() {
-    let (stage, node) = Stage::with_unreachable_node("next-taken");
-    stage.fence(&node);
-    let unfence = stage.maint(["unfence", &node]);
-    let running = unfence.args(["--", "sh", "-c", "echo begun; sleep 600"]);
-    let running = running.until_it_says("begun");
-    let bob = |words: &[&str]| stage.maint(words).holder("bob@laptop");
-    let taken = bob(&["hold", &node, "-m", "mine", "--take-over", "--yes"]).succeeds();
-    running.is_sent(Signal::KILL);
-    running.ends_killed();
-    stage.comes_back(&node, "boot-2");
-    let next = [&after_takeover(&taken)[..], &["--yes", "--", "true"]].concat();
-    assert_eq!(next[0], "unfence", "{taken}");
-    bob(&next).succeeds();
-    assert!(!stage.is_tainted(&node));
-    bob(&["unhold", &node]).succeeds();
-    stage.is_untouched(&node);
 }
 
 /// Somebody removed record and taint by hand. The Lease still says that the node is fenced, so its lock can't be ended.

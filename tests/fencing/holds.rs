@@ -14,35 +14,6 @@ fn fence(stage: &Stage, node: &str) -> Run {
     stage.maint(["fence", node, "--powered-off=dark"]).run()
 }
 
-/// `unhold` would leave the record and the taint on a node without a lock.
-#[test]
-fn unhold_leaves_the_hold_of_a_fencing_to_unfence() {
-    let (stage, node) = Stage::with_unreachable_node("not-unheld");
-    stage.fence(&node);
-    let other = stage.name("worker-2");
-    stage.maint(["hold", &other, "-m", "disk"]).succeeds();
-    assert_snapshot!(stage.maint(["unhold", &node]).run(), @r#"
-    $ kubectl maint unhold worker-1
-    -- stderr
-    error: cannot unhold node/worker-1: fenced, on hold by alice@bastion until it is unfenced: "fencing: powered off: dark" (since [time])
-    hint: return the node to service and end the hold with `kubectl maint unfence worker-1`
-    -- exit code 6
-    "#);
-    let dry_run = stage.maint(["unhold", &node, "--dry-run=server"]).run();
-    assert_eq!(dry_run.code, 6, "{dry_run}");
-    let unhold = stage.maint(["unhold", &node, "--yes"]);
-    let run = unhold.holder("bob@laptop").run();
-    assert_eq!(run.code, 6, "{run}");
-    let both = stage.maint(["unhold", &node, &other]).run();
-    assert_eq!(both.code, 6, "{both}");
-    assert_eq!(stage.holder(&other), None, "that is no fencing's");
-    let holder = stage.holder(&node);
-    assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
-    stage.comes_back(&node, "boot-2");
-    stage.maint(["unfence", &node]).succeeds();
-    stage.is_untouched(&node);
-}
-
 /// The hold was ended without `unfence`, as by a release with plain kubectl.
 #[test]
 fn a_hold_that_was_ended_is_taken_again() {
@@ -254,30 +225,6 @@ fn a_hold_that_was_taken_over_and_ended_during_the_hook_leaves_no_proof() {
         assert!(run.stderr.contains(words), "{run}");
     }
     stage.is_untouched(&node);
-}
-
-/// The lock may also end while this run waits.
-#[test]
-fn a_hold_that_ends_while_fence_waits_is_reported() {
-    let (stage, node) = Stage::with_unreachable_node("ended-waiting");
-    stage.create_pod_that_stays(&node);
-    let fence = || {
-        stage
-            .maint(["fence", &node, "--powered-off=dark", "--timeout=10s"])
-            .args(["--accept-risk=no-owner", "-m", "it can go"])
-            .until_it_says("waiting for 1 pod")
-    };
-    let running = fence();
-    stage.frees(&node);
-    let run = running.ends();
-    assert_eq!(run.code, 4, "{run}");
-    let ended = format!("Warning: the lock on node/{node} was ended\n");
-    assert!(run.stderr.contains(&ended), "{run}");
-    let running = fence();
-    takes_over(&stage, &node);
-    let run = running.ends();
-    let lost = format!("the lock on node/{node} was lost: mallory@laptop has it now");
-    assert!(run.stderr.contains(&lost), "{run}");
 }
 
 #[test]

@@ -141,13 +141,6 @@ fn a_lease_has_to_last_as_long_as_the_hook_may() {
     $ kubectl maint fence worker-1 --hook-timeout=7m -- true
     -- stderr
     error: your lock on node/worker-1 has [length] left, but the hook may take 7m10s: nothing was changed
-    hint: extend the lock with `kubectl maint renew worker-1 --duration=9m`, or use a shorter --hook-timeout
-    -- exit code 6
-    ");
-    assert_snapshot!(stage.maint(["fence", &node, "--hook-timeout=1h", "--", "true"]).run(), @"
-    $ kubectl maint fence worker-1 --hook-timeout=1h -- true
-    -- stderr
-    error: your lock on node/worker-1 has [length] left, but the hook may take 60m: nothing was changed
     hint: put the node on hold with `kubectl maint hold worker-1 -m WHY`, or use a shorter --hook-timeout
     -- exit code 6
     ");
@@ -206,33 +199,4 @@ fn a_hook_that_ignores_ctrl_c_is_killed() {
         assert!(stage.is_tainted(&node) && stage.record(&node).is_some());
         assert!(stage.holder(&node).is_some());
     }
-}
-
-#[test]
-fn an_interrupted_hook_changes_nothing() {
-    let (stage, node) = Stage::with_unreachable_node("ctrl-c");
-    let hook = [
-        "fence",
-        &node,
-        "--",
-        "sh",
-        "-c",
-        "echo begun; exec sleep 600",
-    ];
-    let mut running = stage.maint(hook).start();
-    running.says("begun");
-    running.interrupt();
-    let run = running.ends();
-    assert_snapshot!(run, @r#"
-    $ kubectl maint fence worker-1 -- sh -c "echo begun; exec sleep 600"
-    -- stderr
-    lease/worker-1 created
-    node/worker-1 on hold until it is unfenced
-    begun
-    node/worker-1: fencing hold ended
-    error: node/worker-1 was not fenced: interrupted
-    hint: check the machine of node/worker-1: the hook may have changed it; its output is above
-    -- exit code 130
-    "#);
-    stage.is_untouched(&node);
 }

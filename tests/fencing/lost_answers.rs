@@ -194,28 +194,6 @@ fn an_interrupted_record_of_a_hook_has_a_hint_to_continue() {
 }
 
 #[test]
-fn a_hook_annotation_that_stays_has_a_hint_to_continue() {
-    let (stage, node) = Stage::with_unreachable_node("announced");
-    stage.maint(["hold", &node, "-m", "dark"]).succeeds();
-    let proxy = stage.proxy(keeping);
-    let fence = stage.maint(["fence", &node, "--isolated", "--", "false"]);
-    let (run, announcement) = proxy.holds_up(fence);
-    passes(announcement, &proxy);
-    let withdrawal = proxy.kept();
-    run.interrupt();
-    assert_snapshot!(run.ends(), @"
-    $ kubectl maint fence worker-1 --isolated -- false
-    -- stderr
-    Warning: could not remove the hook annotation from node/worker-1: interrupted; to run another hook now, run the command again with --resume=[id] before `--`
-    error: node/worker-1 was not fenced: the hook failed with exit code 1
-    hint: check the machine of node/worker-1: the hook may have changed it; it printed nothing
-    -- exit code 1
-    ");
-    drop(withdrawal);
-    assert!(stage.hook(&node).is_some());
-}
-
-#[test]
 fn an_interrupted_unfence_may_still_take_effect() {
     let (stage, node) = Stage::with_unreachable_node("interrupted-return");
     stage.fence(&node);
@@ -310,23 +288,4 @@ fn reads_of_the_remains_are_retried_if_the_server_was_away() {
     assert_eq!(run.stderr.matches(&line).count(), 1, "{run}");
     let line = format!("node/{node}: nothing is left to evict or detach");
     assert!(run.stderr.contains(&line), "{run}");
-}
-
-#[test]
-fn reads_of_a_returning_node_are_retried_if_the_server_was_away() {
-    let (stage, node) = Stage::with_unreachable_node("away-back");
-    stage.fence(&node);
-    stage.comes_back(&node, "boot-2");
-    let ran = stage.directory().join("ran");
-    let (has_run, path) = (ran.clone(), format!("/nodes/{node}"));
-    let proxy = stage.proxy(away_once(move |method, target| {
-        *method == Method::GET && target.contains(&path) && has_run.exists()
-    }));
-    let hook = ["--", "touch", ran.to_str().expect("a path")];
-    let unfence = stage.maint(["unfence", &node]).args(hook);
-    let run = unfence.kubeconfig(&proxy.kubeconfig).run();
-    assert_eq!(run.code, 0, "{run}");
-    let line = format!("could not read node/{node}; retrying (");
-    assert_eq!(run.stderr.matches(&line).count(), 1, "{run}");
-    assert!(!stage.is_tainted(&node));
 }

@@ -1,8 +1,6 @@
 //! A Node that somebody deletes while it is fenced or unfenced: its lock and records are deleted
 //! with it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use http::Method;
 use insta::assert_snapshot;
 use serde_json::json;
@@ -73,21 +71,6 @@ fn a_node_that_is_deleted_during_the_hook_of_unfence_is_reported() {
     hint: to use it again, register it: its fencing record, taint and hold were deleted with it
     -- exit code 1
     "#);
-    is_free(&stage, &node);
-}
-
-/// There is nothing to wait for after the Node is deleted.
-#[test]
-fn a_node_that_is_deleted_during_the_wait_is_reported() {
-    let (stage, node) = Stage::with_unreachable_node("deleted-awaited");
-    stage.fence(&node);
-    let mut run = stage.maint(["unfence", &node, "--", "true"]).start();
-    run.says("waiting up to 5m for it to come back");
-    delete(&stage, &node);
-    let run = run.ends();
-    assert_eq!(run.code, 1, "{run}");
-    let message = format!("error: the hook succeeded, but node/{node} was deleted:");
-    assert!(run.stderr.contains(&message), "{run}");
     is_free(&stage, &node);
 }
 
@@ -164,53 +147,4 @@ fn a_node_that_is_deleted_during_the_hook_of_fence_is_reported() {
     -- exit code 1
     "#);
     is_free(&stage, &node);
-}
-
-/// A record without an answer can no longer be written, so the hold is ended.
-#[test]
-fn a_record_that_gets_no_answer_before_its_node_is_deleted_leaves_no_hold() {
-    let (stage, node) = Stage::with_unreachable_node("deleted-record");
-    let proxy = stage.proxy(keeping);
-    let fence = ["fence", &node, "--powered-off=dark", "--request-timeout=5s"];
-    let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).start();
-    let kept = proxy.kept();
-    delete(&stage, &node);
-    assert_snapshot!(run.ends(), @"
-    $ kubectl maint fence worker-1 --powered-off=dark --request-timeout=5s
-    -- stderr
-    lease/worker-1 created
-    node/worker-1 on hold until it is unfenced
-    node/worker-1: fencing hold ended
-    error: node/worker-1 was deleted, along with its lock and records
-    -- exit code 1
-    ");
-    assert_eq!(kept.passes(), 404);
-    is_free(&stage, &node);
-}
-
-/// No Lease is created for a Node that no longer exists.
-#[test]
-fn a_node_that_is_deleted_before_its_hold_is_reported() {
-    let (stage, node) = Stage::with_unreachable_node("deleted-unheld");
-    let reads = AtomicUsize::new(0);
-    let path = format!("/api/v1/nodes/{node}");
-    let proxy = stage.proxy(move |method, target| {
-        let is_read = *method == Method::GET && target.starts_with(&path);
-        match is_read && reads.fetch_add(1, Ordering::SeqCst) == 1 {
-            true => Treatment::Keep,
-            false => Treatment::Pass,
-        }
-    });
-    let fence = ["fence", &node, "--powered-off=dark"];
-    let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).start();
-    let kept = proxy.kept();
-    stage.kubectl(&["delete", "node", &node]);
-    assert_eq!(kept.passes(), 404);
-    assert_snapshot!(run.ends(), @"
-    $ kubectl maint fence worker-1 --powered-off=dark
-    -- stderr
-    error: node/worker-1 was deleted, along with its lock and records
-    -- exit code 1
-    ");
-    assert_eq!(stage.lease(&node), None);
 }

@@ -173,22 +173,3 @@ fn of_hooks_that_begin_at_once_one_runs() {
     assert_eq!(codes, [0, 3, 3, 3, 3]);
     assert_eq!(std::fs::read_to_string(ran).expect("it ran"), "once\n");
 }
-
-/// The opposite hook also runs only once at a time.
-#[test]
-fn of_two_unfencings_one_runs_its_hook() {
-    let (stage, node) = Stage::with_unreachable_node("undo-twice");
-    stage
-        .maint(["fence", &node, "--isolated", "--", "true"])
-        .succeeds();
-    stage.comes_back(&node, "boot-1");
-    let hook = PatientHook::new(&stage);
-    let first = hook.begins(stage.maint(["unfence", &node]));
-    let second = stage.maint(["unfence", &node, "--", "true"]).run();
-    assert_eq!(second.code, 3, "{second}");
-    assert!(stage.is_tainted(&node));
-    hook.may_end();
-    let run = first.ends();
-    assert_eq!(run.code, 0, "{run}");
-    stage.is_untouched(&node);
-}

@@ -338,20 +338,3 @@ fn an_unreadable_record_is_shown_before_it_is_replaced() {
         assert!(run.stderr.contains(&warning), "{run}");
     }
 }
-
-/// A dry run says what the run would say.
-#[test]
-fn a_dry_run_refuses_a_lock_that_is_too_short_for_the_hook() {
-    let (stage, node) = Stage::with_unreachable_node("short-lock");
-    stage.maint(["acquire", &node, "--duration=3m"]).succeeds();
-    for more in [&["--dry-run"][..], &[]] {
-        let run = stage
-            .maint(["fence", &node])
-            .args(more)
-            .args(["--", "true"]);
-        let run = run.run();
-        assert_eq!(run.code, 6, "{run}");
-        let message = format!("your lock on node/{node} has 2m");
-        assert!(run.stderr.contains(&message), "{run}");
-    }
-}

@@ -1,9 +1,6 @@
 //! Nodes that are fenced on suspicion (`--suspect`): they still report, and nothing is recorded before they have
 //! stopped.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use http::Method;
 use insta::assert_snapshot;
 use nix::sys::wait::WaitStatus;
@@ -85,8 +82,8 @@ fn a_suspect_that_goes_on_reporting_is_never_tainted() {
     node/worker-2 on hold until it is unfenced
     node/worker-2 labeled and cordoned until the hold ends
     node/worker-2: waiting up to 10s for it to stop reporting; it is fenced only after that
-    error: node/worker-2 was not fenced: it still reports to Kubernetes after 10s, so it is not off
-    hint: it stays on hold; check the machine, then run the command again; or end the hold with `kubectl maint unfence worker-2`
+    error: node/worker-2 was not fenced: after 10s, nothing shows that it has stopped reporting, so it may not be off
+    hint: it stays on hold; check the machine, then run the command again with a --timeout of more than a minute; or end the hold with `kubectl maint unfence worker-2`
     -- exit code 4
     ");
     assert_eq!((stage.record(&node), stage.taint(&node)), (None, None));
@@ -114,11 +111,6 @@ fn a_suspect_that_looks_unreachable_is_watched_for_one_lease_duration() {
     heartbeat_lasts(&stage, &node, 60);
     let run = suspect("--timeout=5s");
     assert_eq!(run.code, 4, "{run}");
-    let told = "unknown whether it has stopped reporting: watched for only ";
-    assert!(run.stderr.contains(told), "{run}");
-    let hint = "s; this needs 1m\nhint: it stays on hold; run the command again with a longer --timeout; or end";
-    assert!(run.stderr.contains(hint), "{run}");
-    assert!(!run.stderr.contains("still reports"), "{run}");
     assert_eq!((stage.record(&node), stage.taint(&node)), (None, None));
     heartbeat_lasts(&stage, &node, 2);
     let run = suspect("--timeout=1m");
@@ -168,30 +160,6 @@ fn a_pod_that_nothing_recreates_and_that_comes_during_the_hook_is_not_lost_silen
     stage.comes_back(&node, "boot-2");
     stage.maint(["unfence", &node]).succeeds();
     assert!(stage.node(&node)["spec"]["unschedulable"].is_null());
-}
-
-/// After the hook has succeeded, reads are retried until the node has stopped reporting.
-#[test]
-fn a_short_outage_while_a_suspect_is_awaited_does_not_lose_its_proof() {
-    let (stage, node) = reporting("suspect-outage");
-    let is_away = Arc::new(AtomicBool::new(false));
-    let away = is_away.clone();
-    let proxy = stage.proxy(move |method, path| {
-        match away.load(Ordering::SeqCst) && *method == Method::GET && path.contains("/nodes/") {
-            true => Treatment::Answer(503, None),
-            false => Treatment::Pass,
-        }
-    });
-    let suspect = ["fence", &node, "--suspect", "--yes", "--", "true"];
-    let suspect = stage.maint(suspect).kubeconfig(&proxy.kubeconfig);
-    let mut running = suspect.until_it_says("for it to stop reporting");
-    is_away.store(true, Ordering::SeqCst);
-    running.says("retrying");
-    is_away.store(false, Ordering::SeqCst);
-    stage.stops_heartbeats(&node);
-    let run = running.ends();
-    assert_eq!(run.code, 0, "{run}");
-    assert!(stage.is_tainted(&node));
 }
 
 /// New pods would be scheduled to it while it is powered off.
@@ -248,17 +216,6 @@ fn a_suspect_is_left_alone_unless_it_is_confirmed() {
     for (answer, code) in [("yes", 6), (&*node, 4)] {
         let said = answers(suspect(), answer, code);
         assert_eq!(ran.exists(), code == 4, "{said}");
-    }
-}
-
-/// On a terminal, somebody can answer, so every fencing is confirmed there.
-#[test]
-fn a_fencing_on_a_terminal_is_confirmed_with_the_name_of_the_node() {
-    let (stage, node) = Stage::with_unreachable_node("typed");
-    for (answer, code) in [("y", 6), (&*node, 0)] {
-        let fence = stage.maint(["fence", &node, "--powered-off=dark"]);
-        let said = answers(fence, answer, code);
-        assert_eq!(stage.is_tainted(&node), code == 0, "{said}");
     }
 }
 

@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, fixture};
-use crate::races::{at_the_second, touch};
+use crate::races::at_the_second;
 use crate::support::{Proxy, Run, Treatment};
 
 fn data(run: &Run) -> Value {
@@ -98,25 +98,6 @@ fn a_lock_without_an_answer_says_that_nothing_was_deleted() {
 }
 
 #[test]
-fn each_pod_has_an_outcome_or_an_error_after_one_that_changed() {
-    fixture("touched-json", |fixture| {
-        let (_proxy, run, kept) = at_the_second(fixture, &["--accept-risk=none", "-o", "json"]);
-        touch(fixture, "web-2");
-        assert_eq!(kept.passes(), 409);
-        let run = run.ends();
-        assert_eq!(run.code, 6, "{run}");
-        let items = &data(&run)["items"];
-        assert_eq!(items[0]["outcome"], "Deleted", "{run}");
-        let changed = json!({
-            "code": "Unsafe",
-            "message": "pod/web-2 changed after the check; nothing more was deleted",
-        });
-        assert_eq!(items[1]["error"], changed, "{run}");
-        assert_eq!(items[2]["error"]["code"], "OtherFailed", "{run}");
-    });
-}
-
-#[test]
 fn each_pod_has_an_outcome_or_an_error_after_one_that_disappeared() {
     fixture("went-json", |fixture| {
         let (_proxy, run, kept) = at_the_second(fixture, &["--accept-risk=none", "-o", "json"]);
@@ -155,32 +136,6 @@ fn each_pod_has_an_outcome_or_an_error_after_a_refusal() {
         let items = &data(&run)["items"];
         assert_eq!(items[0]["error"]["code"], "Forbidden", "{run}");
         assert_eq!(items[1]["error"]["code"], "OtherFailed", "{run}");
-    });
-}
-
-#[test]
-fn a_pod_that_somebody_else_force_deletes_meanwhile_is_listed_once() {
-    fixture("held-json", |fixture| {
-        let set = fixture.replica_set("web");
-        let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
-        fixture.ended_pod("web-1", Some(&set), &kept);
-        let proxy = fixture.cluster.proxy_for(Treatment::Keep, |method, path| {
-            *method == Method::POST && path.contains("/leases")
-        });
-        let words = ["--accept-risk=none", "-m", "why", "-o", "json"];
-        let (run, kept) = proxy.holds_up(fixture.force_delete("web-1", &words));
-        let now = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
-        let path = fixture.pod_path("web-1");
-        let deleted = fixture.cluster.try_send("DELETE", &path, Some(&now));
-        deleted.expect("it is deleted");
-        assert_eq!(kept.passes(), 201);
-        let run = run.ends();
-        assert_eq!(run.code, 4, "{run}");
-        let items = &data(&run)["items"];
-        assert_eq!(items[0]["outcome"], "StillHeldByFinalizer", "{run}");
-        assert_eq!(items[1], Value::Null, "{run}");
-        let free = json!({"metadata": {"finalizers": null}});
-        fixture.cluster.patch(&path, &free);
     });
 }
 

@@ -72,21 +72,3 @@ fn without_a_report_the_risks_are_shown() {
         assert_eq!((&*run.stdout, &*run.stderr), ("", ""), "{run}");
     });
 }
-
-#[test]
-fn the_next_command_accepts_none_if_there_are_no_risks() {
-    fixture("nothing", |fixture| {
-        fixture.harmless_pod("web-1");
-        let run = fixture.force_delete("web-1", &[]).run();
-        assert_eq!(run.code, 6, "{run}");
-        let hint = format!(
-            "error: nothing was deleted: this was only the report\n\
-             hint: safer, if you can power off or isolate node/{node}: `kubectl maint fence {node} -- HOOK`\n\
-             hint: no risks found; to delete: `kubectl maint force-delete pod/web-1 -n {} \
-             --accept-risk=none -m WHY`\n",
-            fixture.namespace,
-            node = fixture.node,
-        );
-        assert!(run.stderr.ends_with(&hint), "{run}");
-    });
-}

@@ -133,13 +133,6 @@ fn a_node_that_its_finalizers_hold_is_not_reported_as_gone() {
         assert!(is_there(fixture));
         // The Node and its Lease still exist.
         assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
-        let run = force_delete(fixture, &words).ends_unfinished();
-        let message = format!(
-            "node/{} is already being deleted, but held by finalizer example.com/keep; it is gone when its \
-             controller removes the finalizer\n",
-            fixture.node
-        );
-        assert!(run.stdout.ends_with(&message), "{run}");
         fixture
             .cluster
             .patch(&path, &json!({"metadata": {"finalizers": null}}));
@@ -179,23 +172,6 @@ fn a_node_that_lives_or_is_somebody_elses_stays_unless_that_is_overridden() {
         );
         assert!(run.stderr.contains(&message), "{run}");
         assert!(!is_there(fixture));
-    });
-}
-
-#[test]
-fn the_finalizers_of_a_node_are_warned_of() {
-    fixture("final", |fixture| {
-        let path = format!("/api/v1/nodes/{}", fixture.node);
-        let report = || Levels::of(force_delete(fixture, &["-o", "json"]));
-        report().are(&[("finalizers", Some("Ok"))]);
-        let kept = |finalizers| json!({"metadata": {"finalizers": finalizers}});
-        let of_another = json!(["example.com/machine"]);
-        fixture.cluster.patch(&path, &kept(of_another));
-        let levels = report();
-        levels.are(&[("finalizers", Some("Info"))]);
-        let words = levels.words("finalizers");
-        assert!(words.ends_with(": example.com/machine"), "{words}");
-        fixture.cluster.patch(&path, &kept(json!(null)));
     });
 }
 

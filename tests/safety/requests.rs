@@ -149,8 +149,8 @@ fn status_of_a_hundred_pods_costs_as_many_requests_as_of_two() {
             make_pending(fixture, &set);
         }
         assert_eq!(cost_of_status(fixture, &node), of_two);
-        // The requests: Node, heartbeat, its pods, Pending pods, attachments, namespaces; claims of the namespace.
-        assert_eq!(of_two, 7);
+        // The requests: Node, heartbeat, its pods, Pending pods, attachments; claims of the namespace.
+        assert_eq!(of_two, 6);
         let other = fixture.cluster.name("bank");
         let object = json!({"metadata": {"name": other}});
         fixture.cluster.create("/api/v1/namespaces", &object);

@@ -1,7 +1,6 @@
 //! Users with few rights: what they can't read must be confirmed, and never counts as healthy.
 
 use control_plane::Rule;
-use http::Method;
 use serde_json::json;
 
 use crate::fixture::fixture;
@@ -42,21 +41,6 @@ fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
         let confirm = levels.confirm().to_owned();
         assert!(confirm.contains("unread"), "{confirm}");
 
-        // The control plane marks the pods that it evicts from an unreachable node like this.
-        fixture.cluster.patch(
-            &format!("{}/status", fixture.pod_path("web-0")),
-            &json!({"status": {"reason": "NodeLost", "conditions": [
-                {"type": "Ready", "status": "False", "lastTransitionTime": crate::support::ago(600)},
-                {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"},
-            ]}}),
-        );
-        let levels = fixture.levels_for(&user, "web-0");
-        let words = levels.words("node-alive");
-        assert!(
-            words.contains("NodeLost, evicted because of a taint"),
-            "{words}"
-        );
-
         let all = [&confirm, "-m", "the rack burnt"];
         let run = fixture
             .force_delete("web-0", &all)
@@ -79,47 +63,6 @@ fn a_ready_pod_shows_that_its_node_is_alive() {
         fixture
             .levels_for(&user, "web-1")
             .are(&[("node-alive", Some("Blocker"))]);
-    });
-}
-
-#[test]
-fn without_heartbeats_a_node_that_is_reported_unreachable_is_unknown() {
-    fixture("heartless", |fixture| {
-        fixture.harmless_pod("web-1");
-        let rules = [
-            pods(&["get", "delete"]),
-            Rule::new("", &["nodes"], &["get", "list"]),
-        ];
-        let user = fixture.user("dev", &rules);
-        let report = || fixture.levels_for(&user, "web-1");
-        report().are(&[
-            ("node-alive", Some("Unread")),
-            ("node-unreachable", None),
-            ("mass-loss", Some("Unread")),
-            ("lease", Some("Unread")),
-            // Its Deployment may wait for the end of the pod.
-            ("owner", Some("Unread")),
-        ]);
-        fixture
-            .cluster
-            .delete(&format!("/api/v1/nodes/{}", fixture.node));
-        report().are(&[("node-alive", Some("Unread")), ("node-gone", None)]);
-    });
-}
-
-#[test]
-fn a_fresh_heartbeat_counts_without_the_right_to_read_its_node() {
-    fixture("nodeless", |fixture| {
-        fixture.harmless_pod("web-1");
-        let rules = [
-            pods(&["get", "delete"]),
-            Rule::new("coordination.k8s.io", &["leases"], &["get"]),
-        ];
-        let user = fixture.user("dev", &rules);
-        let report = || fixture.levels_for(&user, "web-1");
-        report().are(&[("node-alive", Some("Unread"))]);
-        fixture.heartbeat();
-        report().are(&[("node-alive", Some("Blocker"))]);
     });
 }
 
@@ -188,51 +131,6 @@ fn without_the_right_to_create_a_missing_lease_is_unknown() {
         assert!(words.contains("no permission to create leases"), "{words}");
         fixture.cluster.released(&fixture.node);
         report().are(&[("lease", Some("Ok"))]);
-    });
-}
-
-#[test]
-fn a_lock_that_nobody_promises_is_unknown() {
-    fixture("promised", |fixture| {
-        fixture.harmless_pod("web-1");
-        let proxy = fixture
-            .cluster
-            .proxy_for(Treatment::Answer(503, None), |_, path| {
-                path.contains("/selfsubjectaccessreviews")
-            });
-        fixture
-            .levels_for(&proxy.kubeconfig, "web-1")
-            .are(&[("lease", Some("Unread"))]);
-    });
-}
-
-#[test]
-fn a_lock_that_is_refused_only_when_it_is_taken_stops_it_unless_that_was_named() {
-    fixture("lockless", |fixture| {
-        fixture.harmless_pod("web-1");
-        fixture.cluster.released(&fixture.node);
-        let proxy = fixture
-            .cluster
-            .proxy_for(Treatment::Answer(403, None), |method, _| {
-                *method == Method::PATCH
-            });
-        let force_delete = |confirm| {
-            fixture
-                .force_delete("web-1", &[confirm, "-m", "why"])
-                .kubeconfig(&proxy.kubeconfig)
-                .run()
-        };
-        let run = force_delete("--accept-risk");
-        assert_eq!(run.code, 6, "{run}");
-        assert!(run.stderr.contains("to accept the risk `unread`"), "{run}");
-        assert!(fixture.is_there("web-1"));
-        let run = force_delete("--accept-risk=unread");
-        assert_eq!(run.code, 0, "{run}");
-        assert!(
-            run.stderr.contains("is not locked during the deletion: "),
-            "{run}"
-        );
-        assert!(!fixture.is_there("web-1"));
     });
 }
 

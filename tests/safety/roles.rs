@@ -161,7 +161,6 @@ fn an_operator_knows_all_and_deletes_pods_and_nodes() {
             "nodes",
             "pods",
             "volumeattachments.storage.k8s.io",
-            "namespaces",
             "persistentvolumes",
             "persistentvolumeclaims",
             "events",

@@ -98,7 +98,7 @@ fn invalid_arguments_are_refused() {
 
     $ kubectl maint force-delete pod/a --accept-risk=owner,ownr -m why
     -- stderr
-    error: invalid value 'owner,ownr' for '--accept-risk[=<ID,...>]': unknown ID "ownr"; valid IDs are owner, no-owner, quorum, volume-attached, volume-unguarded, volume-deleted, job-fails, mass-loss, lease-expired, unread
+    error: invalid value 'owner,ownr' for '--accept-risk[=<ID,...>]': unknown ID "ownr"; valid IDs are owner, no-owner, quorum, volume-attached, volume-unguarded, volume-deleted, mass-loss, lease-expired, unread
     hint: see `kubectl maint force-delete --help`
     -- exit code 2
 

@@ -46,8 +46,6 @@ pub(crate) enum Bug {
     EphemeralIsShared,
     /// Assumes that a fencing does not delete the pods that are already being deleted.
     EndingIsGone,
-    /// Assumes that no Job fails because of a forced deletion.
-    JobForgivesDeletion,
     /// Assumes that only the pod's own node can use its devices.
     DevicesAreLocal,
     /// Assumes that access modes prevent writes from two nodes.
@@ -86,7 +84,7 @@ mod tests {
         active.is_some_and(|name| *name == format!("{bug:?}"))
     }
 
-    const BUGS: [Bug; 27] = [
+    const BUGS: [Bug; 26] = [
         Bug::HeartbeatIgnored,
         Bug::FutureHeartbeatIsFresh,
         Bug::HeartbeatByLatestClock,
@@ -108,7 +106,6 @@ mod tests {
         Bug::FencingKeepsData,
         Bug::EphemeralIsShared,
         Bug::EndingIsGone,
-        Bug::JobForgivesDeletion,
         Bug::DevicesAreLocal,
         Bug::AccessModesPrevent,
         Bug::NewClaimWasNeverBound,

@@ -33,11 +33,6 @@ pub enum Outcome {
         /// Its finalizers.
         finalizers: Vec<String>,
     },
-    /// It was already deleted and is kept by its finalizers, so nothing was done.
-    StillHeld {
-        /// Its finalizers.
-        finalizers: Vec<String>,
-    },
     /// The Node is gone, and some of its pods still exist.
     PodsLeft {
         /// The pods, as `NAMESPACE/NAME`.
@@ -57,10 +52,7 @@ impl Outcome {
     /// Whether the request deleted it or may have deleted it.
     #[must_use]
     pub fn was_deleted(&self) -> bool {
-        !matches!(
-            self,
-            Self::WasGone | Self::WouldBeDeleted | Self::StillHeld { .. }
-        )
+        !matches!(self, Self::WasGone | Self::WouldBeDeleted)
     }
 
     /// Whether something is still expected to happen.
@@ -68,10 +60,7 @@ impl Outcome {
     pub fn is_unfinished(&self) -> bool {
         matches!(
             self,
-            Self::Held { .. }
-                | Self::StillHeld { .. }
-                | Self::PodsLeft { .. }
-                | Self::Unseen { .. }
+            Self::Held { .. } | Self::PodsLeft { .. } | Self::Unseen { .. }
         )
     }
 }

@@ -1,9 +1,8 @@
 //! Reports what a fencing costs, and what other tools do to the node, before anything is changed. Asks for the risks that
 //! the operator has not accepted.
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Node;
 use other_tools::{Activity, findings};
-use pod_safety::facts::pod::full_name;
 use pod_safety::fencing::Cost;
 use pod_safety::fencing::steps::{Refusal, Unread};
 
@@ -18,16 +17,7 @@ use crate::words::other_tools::sentence;
 
 impl FenceRun<'_> {
     /// Reports what other tools do to the node, and the cost, unless that was reported already.
-    ///
-    /// # Errors
-    /// That the command was interrupted.
-    pub(super) async fn report_cost(
-        &mut self,
-        observed: &Observed,
-        pods: &[Pod],
-        mut found: Cost,
-    ) -> Result<(), Failure> {
-        found.twice = self.twice(observed, pods).await?;
+    pub(super) fn report_cost(&mut self, observed: &Observed, found: Cost) {
         self.report_findings(&observed.evidence.node);
         if found != self.cost {
             let target = self.target;
@@ -36,30 +26,6 @@ impl FenceRun<'_> {
             }
             self.cost = found;
         }
-        Ok(())
-    }
-
-    /// Those of `pods` that may run twice, because the node is only cut off. They are looked for once: the record must not
-    /// wait for this after the hook has succeeded.
-    async fn twice(&mut self, observed: &Observed, pods: &[Pod]) -> Result<Vec<String>, Failure> {
-        if !self.args.isolated {
-            return Ok(Vec::new());
-        }
-        let target = self.target;
-        let twice = match self.twice.take() {
-            Some(twice) => twice,
-            None => {
-                let taint = &observed.evidence.state.out_of_service;
-                let reading = target.reader.run_twice_if_isolated(pods, taint);
-                target.interrupt
-                    .or(async { Ok(reading.await) })
-                    .await?
-            }
-        };
-        let mut there = twice.clone();
-        there.retain(|name| pods.iter().any(|pod| full_name(pod) == *name));
-        self.twice = Some(twice);
-        Ok(there)
     }
 
     fn report_findings(&mut self, node: &Node) {

@@ -28,7 +28,6 @@ impl FenceRun<'_> {
             self.outcome = None;
         }
         let remains = followed?;
-        self.check_lock_at_end(observed).await;
         let outcome = observed
             .evidence
             .state
@@ -44,7 +43,9 @@ impl FenceRun<'_> {
             });
         }
         let terminal = target.terminal();
-        terminal.remark(fencing::nothing_left(&target.node, &remains));
+        if remains.attachments.value().is_some() {
+            terminal.remark(fencing::nothing_left(&target.node));
+        }
         let reading = target.reader.incomplete(&self.owners);
         let interrupt = &target.interrupt;
         let incomplete = interrupt.or(async { Ok(reading.await) }).await;

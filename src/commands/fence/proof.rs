@@ -56,7 +56,7 @@ impl FenceRun<'_> {
             self.has_found_hold = !target.is_dry_run() && self.is_hold_only(&observed);
             self.watch_suspect(&observed);
             let taint = &observed.evidence.state.out_of_service;
-            let cost = Cost::of(&pods, taint);
+            let cost = Cost::of(&pods, taint, self.args.isolated);
             match self.judge(&observed, &cost).await? {
                 Err(refusal) if refusal.is_unread() && !self.retries.remaining().is_zero() => {
                     let failure = self.refused(&refusal);
@@ -65,7 +65,7 @@ impl FenceRun<'_> {
                 }
                 Err(refusal) => {
                     if matches!(refusal, steps::Refusal::NoOwner(_)) {
-                        self.report_cost(&observed, &pods, cost).await?;
+                        self.report_cost(&observed, cost);
                     }
                     let is_accepted = self.accept(&refusal).await;
                     if !matches!(is_accepted, Ok(true)) {
@@ -83,7 +83,7 @@ impl FenceRun<'_> {
                         continue;
                     }
                     if is_changing {
-                        self.report_cost(&observed, &pods, cost).await?;
+                        self.report_cost(&observed, cost);
                     }
                     return Ok((observed, step));
                 }
@@ -105,11 +105,11 @@ impl FenceRun<'_> {
 
     /// Warns once of the record that this run will replace.
     fn warn_of_replaced(&mut self, evidence: &FencingEvidence) {
-        if let Some((record, why)) = evidence.replaced()
+        if let Some(record) = evidence.replaced()
             && self.replaced.is_none()
             && !self.recording.is_open()
         {
-            let replaced = replaced(&self.target.node, record, why);
+            let replaced = replaced(&self.target.node, record);
             self.target.terminal().warn(&replaced);
             self.replaced = Some(record.clone());
         }

@@ -8,9 +8,9 @@ use pod_safety::wire::rfc3339;
 use super::steps::FenceRun;
 use crate::error::Failure;
 use crate::output::fencing::Fencing;
-use crate::run::fencing::{Attempts, KEPT_OUTPUT, LeaseEnd, Observed};
+use crate::run::fencing::{Attempts, KEPT_OUTPUT, Observed};
 use crate::words::event;
-use crate::words::fencing::{fenced, hold_reason, lease_ends, lease_ends_with_outer};
+use crate::words::fencing::{fenced, hold_reason, lease_ends};
 
 impl FenceRun<'_> {
     /// Reports once that the node is fenced, in words and as an Event.
@@ -19,7 +19,7 @@ impl FenceRun<'_> {
         if self.outcome.is_some() {
             return;
         }
-        self.lease_end = target.lease_end(observed.lease.as_ref());
+        self.is_under_lease = target.is_under_lease(observed.lease.as_ref());
         target.result(&fenced(&target.node, record, already));
         self.outcome = Some(Fencing::fenced(&target.node, record, &Remains::default()));
         if !already {
@@ -53,14 +53,10 @@ impl FenceRun<'_> {
     /// Reports last that the lease under which the node is fenced may end before `unfence`.
     pub(super) fn report_lease_end(&self) {
         let target = self.target;
-        let words = match self.lease_end {
-            None => return,
-            Some(LeaseEnd::At(until)) => {
-                lease_ends(&target.node, until, target.now().latest, target.program())
-            }
-            Some(LeaseEnd::WithOuter) => lease_ends_with_outer(&target.node, target.program()),
-        };
-        target.terminal().remark(words);
+        if self.is_under_lease {
+            let ends = lease_ends(&target.node, target.program());
+            target.terminal().remark(ends);
+        }
     }
 
     /// Checks that the record of a hook could be written, with the longest output: all annotations of a Node together have a

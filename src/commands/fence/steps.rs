@@ -4,15 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kube::ResourceExt as _;
-use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::LockId;
 use maintenance_lease::{BREAKS, Change, NodeLease};
 use other_tools::Finding;
 use pod_safety::Known;
 use pod_safety::fencing::steps::{AcceptedRisks, Lock, Step, Unread};
 use pod_safety::fencing::{
-    Cost, How, Proof, Record, Recording, Remains, UnchangedHeartbeat, Watched, Written,
-    is_of_fencing,
+    Cost, How, Proof, Record, Recording, Remains, UnchangedHeartbeat, Written, is_of_fencing,
 };
 use pod_safety::node_health::Status;
 use pod_safety::owners::PodOwner;
@@ -20,11 +18,10 @@ use pod_safety::owners::PodOwner;
 use super::args::FenceArgs;
 use crate::error::{Failure, FencingRefusal, FencingWrite};
 use crate::output::fencing::Fencing;
-use crate::run::fencing::{Attempts, FencingTarget, Hook, LeaseEnd, Observed, Timeout};
+use crate::run::fencing::{Attempts, FencingTarget, Hook, Observed, Timeout};
 use crate::ui::Terminal;
 use crate::words::fencing::{
-    self, Question, fenced, hold_ended, hold_lost, hold_not_ended, hold_stays, lock_ended,
-    unrecorded,
+    self, Question, fenced, hold_ended, hold_lost, hold_not_ended, hold_stays, unrecorded,
 };
 use crate::words::holder_name::person;
 use crate::words::with::command_line;
@@ -78,12 +75,10 @@ pub(super) struct FenceRun<'a> {
     pub(super) findings: Vec<Finding>,
     /// The cost that was reported last.
     pub(super) cost: Cost,
-    /// The pods that may run twice, once they were looked for.
-    pub(super) twice: Option<Vec<String>>,
     /// The owners of its pods.
     pub(super) owners: BTreeSet<PodOwner>,
-    /// When the lease ends under which the node is fenced; `None` if that is a hold.
-    pub(super) lease_end: Option<LeaseEnd>,
+    /// The node is fenced under a lease, which ends by itself.
+    pub(super) is_under_lease: bool,
     /// The risks that could not be read.
     pub(super) unread: Vec<Unread>,
     /// How long failed reads are retried.
@@ -119,9 +114,8 @@ impl<'a> FenceRun<'a> {
             has_warned_of_unreadable: false,
             findings: Vec::new(),
             cost: Cost::default(),
-            twice: None,
             owners: BTreeSet::new(),
-            lease_end: None,
+            is_under_lease: false,
             unread: Vec::new(),
             retries: Timeout::of(Duration::ZERO),
             outcome: None,
@@ -179,7 +173,6 @@ impl FenceRun<'_> {
                     self.outcome = None;
                     return Err(Failure::NotKept {
                         node: self.target.node.clone(),
-                        has_record: observed.evidence.state.record.is_some(),
                     });
                 }
                 // The lease has expired since it was read: this process may have been stopped meanwhile.
@@ -234,13 +227,9 @@ impl FenceRun<'_> {
                 .await;
         }
         (self.taken, self.proof, self.has_found_hold) = (None, None, false);
-        let unchanged = self.unchanged.as_ref();
         Err(Failure::Fencing(FencingRefusal::StillReports {
             node: node.clone(),
             waited: self.args.common.timeout,
-            watched: unchanged.map_or(Watched::Reports, |unchanged| {
-                unchanged.watched(Machine.boot())
-            }),
         }))
     }
 
@@ -461,40 +450,10 @@ impl FenceRun<'_> {
             }
             (observed, _) = self.observe().await?;
         };
-        self.lease_end = target.lease_end(observed.lease.as_ref());
+        self.is_under_lease = target.is_under_lease(observed.lease.as_ref());
         let line = fenced(&target.node, &record, false);
         target.result(&(line + target.suffix()));
         self.outcome = Some(Fencing::fenced(&target.node, &record, &Remains::default()));
         Ok(())
-    }
-
-    /// Warns if the lock that the node had at first was ended while this run waited. What can't be read now
-    /// is not reported: the next command reads it again.
-    pub(super) async fn check_lock_at_end(&mut self, first: &Observed) {
-        let target = self.target;
-        let reading = async { Ok(target.locks().get(&target.node).await?) };
-        let (Lock::Callers, Ok(Some(lease))) = (
-            target.lock_at(first.lease.as_ref(), first.at),
-            target.interrupt.or(reading).await,
-        ) else {
-            return;
-        };
-        let lock = target.lock(Some(&lease));
-        if lock == Lock::Callers {
-            self.lease_end = target.lease_end(Some(&lease));
-            return;
-        }
-        let had = first.lease.as_ref().and_then(NodeLease::lock_id);
-        if had.is_none() || lease.lock_id() == had {
-            return;
-        }
-        let is_hold = self.lease_end.take().is_none();
-        let other = (lock == Lock::Others).then(|| person(&lease));
-        let node = &target.node;
-        target.terminal().warn(match (is_hold, other) {
-            (true, Some(other)) => hold_lost(node, &other),
-            (true, None) => hold_ended(node, &lease),
-            (false, other) => lock_ended(node, other.as_deref()),
-        });
     }
 }

@@ -37,21 +37,13 @@ type Consents = BTreeMap<Key, Consent>;
 impl Run<'_> {
     pub(super) async fn run(&self) -> Result<Code, Failure> {
         let ended = Interruption::listen();
-        let mut findings = match ended.or(self.findings(None)).await {
-            Ok(findings) => findings,
-            Err(failure) => return self.print_unread(failure),
-        };
+        let mut findings = ended.or(self.findings(None)).await?;
         if ended.or(self.heartbeats_change(&findings)).await? {
             findings = ended.or(self.findings(None)).await?;
         }
-        let held = std::mem::take(&mut findings.held);
-        let mut progress = Progress::of(findings.first(), held);
+        let mut progress = Progress::of(findings.first());
         let consent = self.args.consent();
         self.show(&findings.reports);
-        if findings.reports.is_empty() {
-            self.print_outcomes(&findings.reports, &progress)?;
-            return Ok(code(&progress.deleted));
-        }
         let Some(missing) = consent.missing(&findings.reports) else {
             return self.carry_out(findings, progress, &consent, &ended).await;
         };
@@ -124,7 +116,7 @@ impl Run<'_> {
         };
         reported?;
         let result = result.map(|done| done.worse(code(&progress.deleted)));
-        match progress.is_unwatched() {
+        match ended.has_come() {
             true => result.and(Err(Failure::Interrupted)),
             false => result,
         }
@@ -161,7 +153,7 @@ impl Run<'_> {
         locks: &Locks,
         ended: &Interruption,
     ) -> Result<Code, Failure> {
-        let (findings, code) = self.read_again(progress, ended).await?;
+        let findings = self.read_again(progress, ended).await?;
         self.check(&findings, consents, locks, progress);
         if progress.is_stopped() {
             return Ok(Code::UNSAFE);
@@ -187,7 +179,7 @@ impl Run<'_> {
             let Some(answer) =
                 answer.filter(|answer| !matches!(answer, Answer::Done(Deletion::Changed)))
             else {
-                let (findings, code) = self.read_again(progress, ended).await?;
+                let findings = self.read_again(progress, ended).await?;
                 self.check(&findings, consents, locks, progress);
                 // Otherwise the last target disappeared meanwhile.
                 if !progress.is_stopped() && !findings.reports.is_empty() {
@@ -196,7 +188,7 @@ impl Run<'_> {
                 }
                 return Ok(match progress.is_stopped() {
                     true => Code::UNSAFE,
-                    false => code,
+                    false => Code::DONE,
                 });
             };
             progress.left.remove(&key(target));
@@ -219,7 +211,7 @@ impl Run<'_> {
             progress.stop(Some(target), self.item_error(&failure));
             return Err(failure);
         }
-        Ok(code)
+        Ok(Code::DONE)
     }
 
     /// Watches doubtful heartbeats for a change, which shows a live kubelet with a wrong clock. Skipped if the
@@ -248,29 +240,17 @@ impl Run<'_> {
         }
     }
 
-    /// Reads what is left again, and reports what disappeared without this command.
+    /// Reads what is left again, and notes what disappeared without this command.
     async fn read_again(
         &self,
         progress: &mut Progress,
         ended: &Interruption,
-    ) -> Result<(Findings, Code), Failure> {
-        let mut code = Code::DONE;
+    ) -> Result<Findings, Failure> {
         let findings = ended.or(self.findings(Some(&progress.left))).await?;
-        for key in &findings.unmatched {
-            if progress.left.contains_key(key) {
-                progress.fail(key.clone(), self.report_unmatched(key));
-                code = Code::UNSAFE;
-            }
-        }
-        for held in &findings.held {
-            if progress.left.remove(&key(&held.report.target)).is_some() {
-                progress.deleted.push(held.clone());
-            }
-        }
         if !matches!(self.targets, Targets::Node(_)) {
             progress.keep(&findings.first());
         }
-        Ok((findings, code))
+        Ok(findings)
     }
 
     /// Stops if there is more to accept in `findings`, or if a lock has ended, and reports that.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use pod_safety::consent::{Consent, Missing};
-use pod_safety::outcome::Outcome;
 use pod_safety::owners::IncompleteOwner;
 use pod_safety::report::{DeletionTarget, Report};
 
@@ -31,19 +30,12 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Nothing was deleted but what `deleted` has.
-    pub(super) fn of(left: First, deleted: Vec<Deleted>) -> Self {
+    /// Nothing was deleted yet.
+    pub(super) fn of(left: First) -> Self {
         Self {
             left,
-            deleted,
             ..Self::default()
         }
-    }
-
-    /// `target` is not deleted.
-    pub(super) fn fail(&mut self, target: Key, error: ItemError) {
-        self.left.remove(&target);
-        self.errors.insert(target, error);
     }
 
     /// Of what is left, only `there` still exists.
@@ -91,12 +83,6 @@ impl Progress {
     pub(super) fn done(&self) -> usize {
         let deleted = self.deleted.iter();
         deleted.filter(|one| one.outcome.was_deleted()).count()
-    }
-
-    /// The outcome of one of the targets was not awaited.
-    pub(super) fn is_unwatched(&self) -> bool {
-        let mut deleted = self.deleted.iter();
-        deleted.any(|one| one.outcome == Outcome::Unwatched)
     }
 }
 

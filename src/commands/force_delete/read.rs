@@ -13,7 +13,6 @@ use pod_safety::owners::PodOwner;
 use pod_safety::report::{DeletionTarget, Report};
 
 use super::context::Run;
-use super::deleted::Deleted;
 use super::targets::Targets;
 use crate::error::{Failure, NothingFound};
 
@@ -25,10 +24,6 @@ pub(super) struct Findings {
     pub(super) pods: Vec<Facts>,
     /// The owners of the pods that are deleted with each target.
     pub(super) owners: Vec<BTreeSet<PodOwner>>,
-    /// What was already deleted and stays because of its finalizers. There is nothing to do for it.
-    pub(super) held: Vec<Deleted>,
-    /// What was seen before and no longer matches the selector.
-    pub(super) unmatched: Vec<Key>,
     /// The locks of the nodes involved, if known.
     pub(super) locks: BTreeMap<String, Known<Lock>>,
     /// The nodes that exist.
@@ -47,55 +42,33 @@ impl Run<'_> {
     /// Reads every target that still exists. `first` is what was seen before, if anything; what is gone by
     /// now is left out.
     pub(super) async fn findings(&self, first: Option<&First>) -> Result<Findings, Failure> {
-        match self.targets {
-            Targets::Pods(names) => {
-                let names = names.iter().filter(|name| {
-                    first.is_none_or(|first| first.contains_key(&self.pod_key(name)))
+        match (self.targets, first) {
+            (Targets::Node(node), _) => self.at_node(node, first).await,
+            (_, Some(first)) => {
+                let read = first
+                    .keys()
+                    .map(|(_, _, name)| self.reader.pod(self.namespace(), name));
+                let pods: Vec<Pod> = try_join_all(read).await?.into_iter().flatten().collect();
+                Ok(self.at_pods(&pods, Some(first)).await)
+            }
+            (Targets::Pods(names), None) => {
+                let read = names.iter().map(|name| async move {
+                    let pod = self.reader.pod(self.namespace(), name).await?;
+                    pod.ok_or_else(|| self.no_such_pod(name))
                 });
-                let read = try_join_all(names.map(|name| async move {
-                    match self.reader.pod(self.namespace(), name).await? {
-                        Some(pod) => Ok(Some(pod)),
-                        None if first.is_some() => Ok(None),
-                        None => Err(self.no_such_pod(name)),
-                    }
-                }));
-                let pods: Vec<Pod> = read.await?.into_iter().flatten().collect();
-                Ok(self.at_pods(&pods, first).await)
+                Ok(self.at_pods(&try_join_all(read).await?, None).await)
             }
-            Targets::Labeled(selector) => {
-                let mut pods = self.reader.pods(self.namespace(), selector).await?;
-                let Some(first) = first else {
-                    if pods.is_empty() {
-                        return Err(Failure::NothingFound(NothingFound::Pods {
-                            namespace: self.namespace().to_owned(),
-                            selector: selector.clone(),
-                        }));
-                    }
-                    return Ok(self.at_pods(&pods, None).await);
-                };
-                pods.retain(|pod| first.contains_key(&self.key_of(pod)));
-                let unmatched = self.unmatched(first, &pods).await?;
-                let findings = self.at_pods(&pods, Some(first)).await;
-                Ok(Findings {
-                    unmatched,
-                    ..findings
-                })
+            (Targets::Labeled(selector), None) => {
+                let pods = self.reader.pods(self.namespace(), selector).await?;
+                if pods.is_empty() {
+                    return Err(Failure::NothingFound(NothingFound::Pods {
+                        namespace: self.namespace().to_owned(),
+                        selector: selector.clone(),
+                    }));
+                }
+                Ok(self.at_pods(&pods, None).await)
             }
-            Targets::Node(node) => self.at_node(node, first).await,
         }
-    }
-
-    /// The pods of `first` that exist and are not among those that match.
-    async fn unmatched(&self, first: &First, matching: &[Pod]) -> Result<Vec<Key>, Failure> {
-        let matching: BTreeSet<Key> = matching.iter().map(|pod| self.key_of(pod)).collect();
-        let missing = first.iter().filter(|(key, _)| !matching.contains(key));
-        let read = try_join_all(missing.map(|(key, report)| async move {
-            let pod = self.reader.pod(self.namespace(), &key.2).await?;
-            let uid = Some(&report.target.uid);
-            let is_there = pod.is_some_and(|pod| pod.metadata.uid.as_ref() == uid);
-            Ok::<_, Error>(is_there.then(|| key.clone()))
-        }));
-        Ok(read.await?.into_iter().flatten().collect())
     }
 
     async fn at_pods(&self, pods: &[Pod], first: Option<&First>) -> Findings {
@@ -106,13 +79,7 @@ impl Run<'_> {
             let facts = Facts::of(pod, &evidence);
             let before = first.and_then(|first| first.get(&self.pod_key(&facts.pod.name)));
             let uid = before.map(|report| &*report.target.uid);
-            let report = Report::on_pod(&facts, uid, now);
-            if facts.pod.was_forced() {
-                let finalizers = facts.pod.finalizers;
-                findings.held.push(Deleted::before(report, finalizers));
-                continue;
-            }
-            findings.reports.push(report);
+            findings.reports.push(Report::on_pod(&facts, uid, now));
             findings.pods.push(facts);
             findings
                 .owners
@@ -147,21 +114,13 @@ impl Run<'_> {
         let uid = before.map(|report| &*report.target.uid);
         let report = Report::on_node(node, facts, &may_delete, uid, now);
         let mut findings = Findings::of(&evidence, now);
-        match &facts.node {
-            Known::Yes(Some(there)) if there.deleting => {
-                let finalizers = there.finalizers.clone();
-                findings.held.push(Deleted::before(report, finalizers));
-            }
-            _ => {
-                findings.reports.push(report);
-                findings.reports.extend(
-                    pods.iter()
-                        .map(|pod| Report::on_pod_with_its_node(&Facts::of(pod, &evidence), now)),
-                );
-                let owners = pods.iter().filter_map(PodOwner::of);
-                findings.owners.push(owners.collect());
-            }
-        }
+        findings.reports.push(report);
+        findings.reports.extend(
+            pods.iter()
+                .map(|pod| Report::on_pod_with_its_node(&Facts::of(pod, &evidence), now)),
+        );
+        let owners = pods.iter().filter_map(PodOwner::of);
+        findings.owners.push(owners.collect());
         Ok(findings)
     }
 
@@ -169,10 +128,6 @@ impl Run<'_> {
         let is_own = |lease: &NodeLease| self.is_own(lease);
         let locks = &self.session.locks;
         self.reader.gather(locks, is_own, pods, nodes, now).await
-    }
-
-    fn key_of(&self, pod: &Pod) -> Key {
-        self.pod_key(pod.metadata.name.as_deref().unwrap_or_default())
     }
 
     fn pod_key(&self, name: &str) -> Key {
@@ -194,8 +149,6 @@ impl Findings {
             reports: Vec::new(),
             pods: Vec::new(),
             owners: Vec::new(),
-            held: Vec::new(),
-            unmatched: Vec::new(),
             locks: locks(evidence),
             nodes: there(evidence),
             to_watch: to_watch(evidence, now),

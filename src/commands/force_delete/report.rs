@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use maintenance_lease::protocol::{Refusal, identity};
 use maintenance_lease::{Error, NodeLease, Refused};
 use pod_safety::Known;
-use pod_safety::checks::{LEASE, Level, NODE_ALIVE, NOT_DELETING, UNREAD};
+use pod_safety::checks::{LEASE, Level, NOT_DELETING, UNREAD};
 use pod_safety::consent::{Missing, flags};
 use pod_safety::facts::Lock;
 use pod_safety::fencing::is_of_fencing;
@@ -14,13 +14,13 @@ use pod_safety::report::{DeletionTarget, Report};
 
 use super::context::Run;
 use super::deleted::Deleted;
-use super::progress::{Progress, code, other_failed};
-use super::read::{Findings, First, Key};
+use super::progress::{Progress, code};
+use super::read::{Findings, First};
 use super::targets::Targets;
-use crate::error::{Failure, NothingFound, is_refused_by_server};
+use crate::error::{Failure, is_refused_by_server};
 use crate::exit::Code;
 use crate::output::error_code::ErrorCode;
-use crate::output::force_deletion::{ForceDeletion, ForceDeletionList};
+use crate::output::force_deletion::ForceDeletionList;
 use crate::output::format::Format;
 use crate::output::item_error::ItemError;
 use crate::output::safety::{self, Detail};
@@ -84,14 +84,9 @@ impl Run<'_> {
     /// If it can't be serialized.
     fn show_data(&self, reports: &[Report], progress: &Progress) -> Result<(), Failure> {
         let deleted = progress.deleted.iter();
-        let held = deleted.clone().filter(|one| one.was_held());
-        // Some were force-deleted by somebody else after the report.
-        let is_new = |held: &&Report| reports.iter().all(|one| one.target.uid != held.target.uid);
-        let held = held.map(|one| &one.report).filter(is_new);
-        let items: Vec<&Report> = reports.iter().chain(held).collect();
         let outcomes = deleted.map(|deleted| (&deleted.report.target, &deleted.outcome));
         let list = ForceDeletionList::new(
-            &items,
+            reports,
             &outcomes.collect::<Vec<_>>(),
             |report| progress.error(&report.target),
             &progress.incomplete,
@@ -101,37 +96,6 @@ impl Run<'_> {
             .terminal
             .print(&list, self.args.output.format())?;
         Ok(())
-    }
-
-    /// Prints an item for each named target, for programs. The targets could not be read because of
-    /// `failure`.
-    ///
-    /// # Errors
-    /// Always: it is the failure to report.
-    pub(super) fn print_unread(&self, failure: Failure) -> Result<Code, Failure> {
-        let (kind, namespace, names) = match self.targets {
-            Targets::Pods(names) => ("pod", Some(self.namespace()), names.as_slice()),
-            Targets::Node(name) => ("node", None, std::slice::from_ref(name)),
-            // Their names are unknown.
-            Targets::Labeled(_) => return Err(failure),
-        };
-        let error = self.item_error(&failure);
-        let missing = match &failure {
-            Failure::NothingFound(NothingFound::Pod { name, .. }) => Some(name),
-            _ => None,
-        };
-        let items = names.iter().map(|name| {
-            let error = match missing.is_none_or(|missing| missing == name) {
-                true => error.clone(),
-                false => other_failed(),
-            };
-            ForceDeletion::unread(kind, namespace, name, error)
-        });
-        let list = ForceDeletionList::of_items(items.collect(), flags([], None, None));
-        self.session
-            .terminal
-            .print(&list, self.args.output.format())?;
-        Err(failure)
     }
 
     /// The failure, for programs.
@@ -149,28 +113,13 @@ impl Run<'_> {
     ) -> ItemError {
         let program = self.session.program;
         let is_locked = missing.blocked.contains(&LEASE);
-        let is_alive = missing.blocked.contains(&NODE_ALIVE) && !is_locked;
         let outer = findings.holders().find(|holder| program.is_under(holder));
         let line = |program: &Program| self.line(program, &findings.reports, None);
         let hint = match outer.filter(|_| is_locked) {
-            _ if missing.blocked.is_empty() => Some(words::to_delete(
-                missing,
-                &line(program),
-                !program.dry_run().is_empty(),
-            )),
+            _ if missing.blocked.is_empty() => Some(words::to_delete(missing, &line(program))),
             Some(holder) => {
                 let as_holder = program.as_holder(identity::person(holder));
                 Some(words::inside_with(&line(&as_holder)))
-            }
-            None if let Some(pod) = self.only_pod().filter(|_| is_alive) => {
-                let is_deleted = !missing.blocked.contains(&NOT_DELETING);
-                let namespace = self.namespace();
-                Some(words::let_kubelet_end(pod, namespace, is_deleted, program))
-            }
-            None if let Targets::Node(node) = self.targets
-                && is_alive =>
-            {
-                Some(words::drain_instead(node, program))
             }
             None => {
                 let first = self.first_step(findings.holders(), findings.fencing());
@@ -189,17 +138,6 @@ impl Run<'_> {
         let to_fence = words::fence_instead(&nodes, program);
         let hints = to_fence.into_iter().chain(hint);
         self.stop(code(missing), words::refused(missing, deleted), hints)
-    }
-
-    /// The pod, if one was named.
-    fn only_pod(&self) -> Option<&str> {
-        match self.targets {
-            Targets::Pods(names) => match &names[..] {
-                [name] => Some(name),
-                _ => None,
-            },
-            Targets::Labeled(_) | Targets::Node(_) => None,
-        }
     }
 
     /// Reports why nothing more is deleted, and what to do.
@@ -333,20 +271,6 @@ impl Run<'_> {
         let line = self.line(self.session.program, &findings.reports, Some(UNREAD));
         let (message, hint) = words::lock_refused(error, &line);
         self.stop(ErrorCode::NotConfirmed, message, [hint])
-    }
-
-    /// Reports an object that is not deleted because it no longer matches the selector.
-    pub(super) fn report_unmatched(&self, key: &Key) -> ItemError {
-        let (kind, _, name) = key;
-        let selector = match self.targets {
-            Targets::Labeled(selector) => Some(&**selector),
-            Targets::Pods(_) | Targets::Node(_) => None,
-        };
-        self.stop(
-            ErrorCode::Unsafe,
-            words::unmatched(kind, name, selector),
-            None,
-        )
     }
 
     /// Reports which targets of `first` were not deleted because the command ended before.

@@ -316,16 +316,12 @@ impl UnfenceRun<'_> {
 
     /// Something may keep the taint or the record on the Node, or put it back.
     fn must_be_unfenced(&self, node: Option<&Node>) -> Result<(), Failure> {
-        let Some(mut left) = node.and_then(patch::Left::on) else {
-            return Ok(());
-        };
-        // A dry run removes no record, and with an accepted risk none is needed.
-        left.has_record |=
-            self.target.is_dry_run() || self.args.risks.accepts(&UnfenceRisk::BootId);
-        Err(Failure::StaysFenced {
-            node: self.target.node.clone(),
-            left,
-        })
+        match node.map(patch::marks) {
+            None | Some((false, false)) => Ok(()),
+            Some(_) => Err(Failure::StaysFenced {
+                node: self.target.node.clone(),
+            }),
+        }
     }
 
     /// The fencing must be the one that was confirmed: another one is somebody else's decision. Nobody may have started a hook

@@ -1,6 +1,6 @@
 //! One stuck object.
 
-use pod_safety::stuck::{BlockedNamespace, Stuck, StuckPod, StuckVolume};
+use pod_safety::stuck::{Stuck, StuckPod, StuckVolume};
 
 /// One stuck object.
 #[derive(Clone, Copy, Debug)]
@@ -9,16 +9,13 @@ pub(super) enum Item<'a> {
     /// A Pending pod that waits for a stuck one.
     Waiting(&'a StuckPod),
     Volume(&'a StuckVolume),
-    Namespace(&'a BlockedNamespace),
 }
 
-/// All of them: the pods, what waits for them, the volumes that they leave behind, and the namespaces that
-/// they block.
+/// All of them: the pods, what waits for them, and the volumes that they leave behind.
 pub(super) fn items(stuck: &Stuck) -> impl Iterator<Item = Item<'_>> {
     let pods = stuck.pods.iter().map(Item::Pod);
     pods.chain(stuck.waiting.iter().map(Item::Waiting))
         .chain(stuck.volumes.iter().map(Item::Volume))
-        .chain(stuck.namespaces.iter().map(Item::Namespace))
 }
 
 impl Item<'_> {
@@ -31,7 +28,6 @@ impl Item<'_> {
                 Some(name) => format!("pv/{name}"),
                 None => format!("volumeattachment/{}", volume.attachment.name),
             },
-            Self::Namespace(namespace) => format!("namespace/{}", namespace.name),
         }
     }
 }

@@ -14,8 +14,7 @@ use crate::output::data::{ApiVersion, List, ListEntry, Time, kind};
 use crate::output::why::StuckReason;
 use crate::words::health;
 use crate::words::hint_command::Program;
-use crate::words::stuck::is_name_held;
-use crate::words::why::{Step, blocked_sentence, volume_steps};
+use crate::words::why::{Step, volume_steps};
 
 /// All that is stuck.
 pub(crate) type StuckList<'a> = List<kind::StuckList, Record<'a>>;
@@ -28,7 +27,6 @@ pub(crate) enum Record<'a> {
     Pod(Box<Pod<'a>>),
     Waiting(Replacement<'a>),
     Volume(Volume<'a>),
-    Namespace(Namespace<'a>),
 }
 
 /// A stuck pod.
@@ -48,9 +46,6 @@ pub(crate) struct Pod<'a> {
     /// Why it is stuck, the most important first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reasons: Vec<StuckReason>,
-    /// What waits for it, in words for people.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    blocks: Vec<String>,
     /// The end of the pod's grace period, if the pod is being deleted. It may be in the future.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_until: Option<Time>,
@@ -111,21 +106,6 @@ pub(crate) struct Volume<'a> {
     next: Vec<Step>,
 }
 
-/// A namespace that can't be deleted before stuck pods are gone.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "BlockedNamespace")]
-pub(crate) struct Namespace<'a> {
-    api_version: ApiVersion,
-    kind: kind::BlockedNamespace,
-    name: &'a str,
-    /// Since when it is being deleted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    terminating_since: Option<Time>,
-    /// The number of stuck pods in it.
-    pods: usize,
-}
-
 /// All stuck objects as data.
 pub(crate) fn list<'a>(stuck: &'a Stuck, program: &Program, now: Now) -> StuckList<'a> {
     let items = items(stuck);
@@ -146,9 +126,6 @@ impl<'a> Record<'a> {
                 node_health: pod.health.as_ref().map_or("Unknown", health::word),
                 owner: pod.owner.as_deref(),
                 reasons: reasons(pod),
-                blocks: { pod.found.blocks.iter() }
-                    .map(|blocked| blocked_sentence(blocked, now))
-                    .collect(),
                 ..Pod::of_state(pod)
             })),
             Item::Waiting(pod) => Self::Waiting(Replacement {
@@ -175,13 +152,6 @@ impl<'a> Record<'a> {
                 driver: &stuck.attachment.driver,
                 next: volume_steps(slice::from_ref(stuck), program),
             }),
-            Item::Namespace(namespace) => Self::Namespace(Namespace {
-                api_version: ApiVersion::V2,
-                kind: kind::BlockedNamespace::default(),
-                name: &namespace.name,
-                terminating_since: Time::of(namespace.since),
-                pods: namespace.pods,
-            }),
         }
     }
 }
@@ -199,7 +169,7 @@ impl<'a> Pod<'a> {
         let mut shown = Self {
             state,
             grace_until: grace_until.and_then(Time::of),
-            name_held: is_name_held(found),
+            name_held: found.waiting_owner.is_some(),
             ..Self::default()
         };
         for reason in &found.reasons {
@@ -224,7 +194,6 @@ impl ListEntry for Record<'_> {
             // Names are for commands about what is stuck.
             Self::Waiting(_) => return None,
             Self::Volume(volume) => format!("volumeattachment/{}", volume.name),
-            Self::Namespace(namespace) => format!("namespace/{}", namespace.name),
         })
     }
 }

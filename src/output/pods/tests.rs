@@ -6,8 +6,8 @@ use insta::assert_snapshot;
 use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::Why;
 use pod_safety::node_health::Health;
-use pod_safety::stuck::{Attachment, BlockedNamespace, Orphan, Stuck, StuckPod, StuckVolume};
-use pod_safety::why::{Blocked, Diagnosis, Finalizer, Reason, State, Unread};
+use pod_safety::stuck::{Attachment, Orphan, Stuck, StuckPod, StuckVolume};
+use pod_safety::why::{Diagnosis, Finalizer, Reason, State, Unread};
 
 use crate::output::data::Data as _;
 use crate::output::pods::*;
@@ -39,7 +39,7 @@ fn pod(owner: &str, name: &str, health: &Health, state: State, reasons: &[Reason
             state,
             node: is_placed.then(|| "worker-1".to_owned()),
             reasons: of_node.into_iter().chain(reasons.iter().cloned()).collect(),
-            blocks: Vec::new(),
+            waiting_owner: None,
             unread: Vec::new(),
         },
     }
@@ -68,9 +68,7 @@ fn all() -> Stuck {
         since: ago(seconds),
     };
     let mut member = pod("StatefulSet/db", "db-0", &down, late(540), &[]);
-    member.found.blocks.push(Blocked::Replacement {
-        owner: "StatefulSet/db".to_owned(),
-    });
+    member.found.waiting_owner = Some("StatefulSet/db".to_owned());
     let set = "ReplicaSet/web-7d4c";
     let unschedulable = Reason::Unschedulable {
         message: "0/3 nodes are available: 1 node(s) had untolerated taint, 2 Insufficient cpu."
@@ -172,11 +170,6 @@ fn all() -> Stuck {
             volume("csi-3", &down, Orphan::Detaching),
             volume("csi-4", &down, Orphan::Unused),
         ],
-        namespaces: vec![BlockedNamespace {
-            name: "apps".to_owned(),
-            since: ago(540),
-            pods: 9,
-        }],
         unread: Vec::new(),
     }
 }
@@ -219,7 +212,6 @@ fn every_reason_is_in_a_few_words() {
     -           pv/pvc-7d2e      worker-1   Attached to a node that is gone
     -           pv/pvc-7d2e      worker-1   Waiting to be detached: disk in use
     -           pv/pvc-7d2e      worker-1   Still attached, but no pod there uses it
-    -           namespace/apps   -          Terminating 9m, blocked by 9 pods
     ");
     let wide = shown(true, None);
     assert_snapshot!(wide.lines().take(3).collect::<Vec<_>>().join("\n"), @"
@@ -227,7 +219,7 @@ fn every_reason_is_in_a_few_words() {
     apps        pod/web-7d4c-x   worker-1   ReplicaSet/web-7d4c   NodeUnreachable, eviction in 3m12s
     apps        pod/web-7d4c-y   worker-1   ReplicaSet/web-7d4c   NodeNotReady, eviction due 2m10s ago
     ");
-    assert_snapshot!(summary(&all(), None), @"1 unhealthy node, 9 stuck pods, 1 pending pod, 2 pending replacements, 4 stuck volumes, 1 blocked namespace");
+    assert_snapshot!(summary(&all(), None), @"1 unhealthy node, 9 stuck pods, 1 pending pod, 2 pending replacements, 4 stuck volumes");
 }
 
 #[test]
@@ -271,7 +263,6 @@ fn unknown_facts_are_shown_as_unknown() {
         pods: Vec::new(),
         waiting: Vec::new(),
         volumes: Vec::new(),
-        namespaces: Vec::new(),
         unread: vec![Unread {
             what: "volume attachments",
             why: Why::Forbidden("list volumeattachments".to_owned()),
@@ -298,7 +289,7 @@ fn data_is_as_documented() {
     let all = all();
     let list = list(&all, &Program::default(), Now::at(NOW));
     // A replacement is not stuck, and must not be deleted like what is.
-    assert_eq!(list.names().len(), all.pods.len() + all.volumes.len() + 1);
+    assert_eq!(list.names().len(), all.pods.len() + all.volumes.len());
     let list = serde_json::to_value(list).expect("JSON");
     check_value(&list);
     let documented = include_str!("../../../docs/json.md");
@@ -324,7 +315,5 @@ fn data_is_as_documented() {
         next.contains("wait --for=delete volumeattachment csi-1"),
         "{next}"
     );
-    assert_eq!(items[16]["pods"], 9);
     assert_eq!(items[7]["graceUntil"], "2026-03-01T12:00:20Z");
-    assert_eq!(items[16]["terminatingSince"], "2026-03-01T11:51:00Z");
 }

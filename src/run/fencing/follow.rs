@@ -2,8 +2,9 @@
 
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::env::{Env as _, Machine};
+use pod_safety::Known;
 use pod_safety::fencing::Remains;
-use pod_safety::fencing::patch::Left;
+use pod_safety::fencing::patch::marks;
 use pod_safety::fencing::steps::Refusal;
 use pod_safety::node_health::is_fresh;
 
@@ -35,18 +36,11 @@ impl FencingTarget<'_> {
                 terminal.warn(fencing::kubelet_state_unknown(&self.node, &why));
                 is_unheard = true;
             }
-            let is_announced =
-                remains.tolerating == reported.tolerating && remains.staying == reported.staying;
-            if !is_announced && !remains.tolerating.is_empty() {
+            if remains.tolerating != reported.tolerating && !remains.tolerating.is_empty() {
                 terminal.remark(fencing::tolerating(&self.node, &remains));
             }
-            if let Some(why) = &remains.unsure
-                && remains.unsure != reported.unsure
-            {
-                terminal.warn(fencing::unsure(&self.node, why));
-            }
-            if let Some(why) = &remains.unread
-                && remains.unread != reported.unread
+            if let Known::Unknown(why) = &remains.attachments
+                && remains.attachments != reported.attachments
             {
                 terminal.warn(fencing::unread_volumes(&self.node, why));
             }
@@ -95,11 +89,7 @@ impl FencingTarget<'_> {
         let Some(node) = node.filter(is_same) else {
             return Err(Failure::NodeGone { node: name });
         };
-        let fenced = Left {
-            has_taint: true,
-            has_record: true,
-        };
-        match Left::on(node) == Some(fenced) {
+        match marks(node) == (true, true) {
             true => Ok(()),
             false => Err(Failure::NoLongerFenced { node: name }),
         }

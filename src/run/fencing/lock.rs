@@ -1,7 +1,7 @@
 //! The lock during fence and unfence: one that the caller already holds, or a hold that lasts as long as
 //! the node is fenced.
 
-use maintenance_lease::protocol::{Instant, LockId, Now, State};
+use maintenance_lease::protocol::{LockId, Now, State};
 use maintenance_lease::{Change, Done, Error, Hold, Maintenance, NodeLease};
 use pod_safety::fencing::fencing_hold::{PURPOSE, is_of_fencing, protects_fencing};
 use pod_safety::fencing::steps::Lock;
@@ -19,28 +19,14 @@ impl FencingTarget<'_> {
     /// Whose lock the node has. The caller holds it by a lease that has not expired, by a hold, or by the
     /// `with` that this runs under. That of `with` only counts if the lock id is the same.
     pub(crate) fn lock(&self, lease: Option<&NodeLease>) -> Lock {
-        self.lock_at(lease, self.now())
-    }
-
-    /// Whose lock the node had at `now`.
-    pub(crate) fn lock_at(&self, lease: Option<&NodeLease>, now: Now) -> Lock {
         let is_callers = |lease: &NodeLease| self.is_of_outer(lease) || self.locks().is_own(lease);
-        Lock::of(lease, now, is_callers)
+        Lock::of(lease, self.now(), is_callers)
     }
 
-    /// When the caller's lease of the node ends; `None` if it is a hold, or not theirs.
-    pub(crate) fn lease_end(&self, lease: Option<&NodeLease>) -> Option<LeaseEnd> {
-        if self.lock(lease) != Lock::Callers {
-            return None;
-        }
-        let lease = lease?;
-        let State::Held { until } = lease.state(self.now()) else {
-            return None;
-        };
-        Some(match self.is_of_outer(lease) {
-            true => LeaseEnd::WithOuter,
-            false => LeaseEnd::At(until),
-        })
+    /// Whether the caller has locked the node by a lease, which ends by itself, and not by a hold.
+    pub(crate) fn is_under_lease(&self, lease: Option<&NodeLease>) -> bool {
+        let state = lease.map(|lease| lease.state(self.now()));
+        self.lock(lease) == Lock::Callers && matches!(state, Some(State::Held { .. }))
     }
 
     fn is_of_outer(&self, lease: &NodeLease) -> bool {
@@ -272,14 +258,6 @@ pub(crate) fn may_end(lease: Option<&NodeLease>, now: Now) -> Result<(), Fencing
         }),
         None => Ok(()),
     }
-}
-
-/// When the lock of a fenced node ends, if it is a lease that the caller already held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LeaseEnd {
-    At(Instant),
-    /// At the end of the `with` that this runs under, which renews it until then.
-    WithOuter,
 }
 
 /// Whether the lock ids of an outer `with` include the acquisition in `lease`.

@@ -9,7 +9,7 @@ mod timeout;
 mod variables;
 
 pub(crate) use self::hook::Hook;
-pub(crate) use self::lock::{LeaseEnd, may_end};
+pub(crate) use self::lock::may_end;
 pub(crate) use self::run_hook::KEPT_OUTPUT;
 pub(crate) use self::target::{Attempts, FencingTarget, Observed};
 pub(crate) use self::timeout::Timeout;

@@ -200,9 +200,7 @@ impl FencingTarget<'_> {
         let terminal = self.terminal();
         terminal.remark(watching(&self.node, heartbeat));
         let watching = self.reader.heartbeat_changes(&self.node, heartbeat);
-        self.interrupt
-            .or(async { Ok(watching.await?) })
-            .await?;
+        self.interrupt.or(async { Ok(watching.await?) }).await?;
         Ok(true)
     }
 
@@ -242,8 +240,7 @@ impl FencingTarget<'_> {
         tries: &mut Attempts,
     ) -> Result<bool, Failure> {
         let manager = &self.write.field_manager;
-        let patching = self.reader
-            .patch_node(&self.node, patch, manager, true);
+        let patching = self.reader.patch_node(&self.node, patch, manager, true);
         let patching = async { Ok(patching.await) };
         let answer = self.interrupt.or(patching).await?;
         let answer = answer.map(drop);
@@ -293,7 +290,8 @@ impl FencingTarget<'_> {
         }
         let is_dry_run = self.write.dry_run == DryRun::Server;
         let manager = &self.write.field_manager;
-        let patching = self.reader
+        let patching = self
+            .reader
             .patch_node(&self.node, patch, manager, is_dry_run);
         let patching = async { Ok(patching.await) };
         match self.interrupt.with_grace(patching).await {

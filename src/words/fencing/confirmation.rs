@@ -28,11 +28,7 @@ impl Question {
 
     /// Before `node` is fenced; its name is the answer. `suspect_hook`: if the node still reports, what runs, and whether the node is
     /// put on hold for that.
-    pub(crate) fn to_fence(
-        place: &str,
-        node: &str,
-        suspect_hook: Option<(&str, bool)>,
-    ) -> Self {
+    pub(crate) fn to_fence(place: &str, node: &str, suspect_hook: Option<(&str, bool)>) -> Self {
         let suspected = suspect_hook.map(|(hook, takes_hold)| {
             let hook = escape(hook);
             [

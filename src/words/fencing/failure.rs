@@ -6,10 +6,9 @@ use maintenance_lease::Error;
 use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::fencing::Attempt;
 use pod_safety::fencing::attempt::ANNOTATION;
-use pod_safety::fencing::patch::Left;
 use supervisor::Exit;
 
-use super::retry::{RETRY, accepting, resume, resuming};
+use super::retry::{RETRY, resume, resuming};
 use crate::error::{Failure, FencingWrite, HookEnd, HookError};
 use crate::text::escape;
 use crate::words::failure::unanswered;
@@ -146,37 +145,24 @@ pub(crate) fn no_longer_fenced(node: &str, program: &Program) -> (String, String
 }
 
 /// Message and hint if the record of a fencing was written, and then it or the taint was removed again.
-pub(crate) fn not_kept(node: &str, has_record: bool, program: &Program) -> (String, String) {
-    let what = match has_record {
-        true => "out-of-service taint",
-        false => "fencing record",
-    };
+pub(crate) fn not_kept(node: &str, program: &Program) -> (String, String) {
     (
         format!(
-            "node/{node} does not stay fenced: its {what} was removed each time it was written, \
-             perhaps by an admission webhook; its lock is kept"
+            "node/{node} does not stay fenced: its fencing record or its out-of-service taint was removed each time \
+             it was written, perhaps by an admission webhook; its lock is kept"
         ),
         format!("{}; then {RETRY}", check_webhooks(program)),
     )
 }
 
-/// Message and hint if this is `left` of a fencing after the write that removes record and taint.
-pub(crate) fn stays(node: &str, left: Left, program: &Program) -> (String, String) {
-    let what = match left.has_taint {
-        true => "out-of-service taint",
-        false => "fencing record",
-    };
-    // The next run can't compare the boot ID with that of a record.
-    let next = match left.has_record {
-        true => RETRY.to_owned(),
-        false => format!("{RETRY} and {}", accepting(program, "boot-id")),
-    };
+/// Message and hint if the record or the taint is still there after the write that removes both.
+pub(crate) fn stays(node: &str, program: &Program) -> (String, String) {
     (
         format!(
-            "node/{node} is still fenced: its {what} is still there after the write that removes it, perhaps \
-             because of an admission webhook; its lock is kept"
+            "node/{node} is still fenced: its fencing record or its out-of-service taint is still there after the write \
+             that removes both, perhaps because of an admission webhook; its lock is kept"
         ),
-        format!("{}; then {next}", check_webhooks(program)),
+        format!("{}; then {RETRY}", check_webhooks(program)),
     )
 }
 

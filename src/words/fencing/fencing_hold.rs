@@ -80,15 +80,6 @@ pub(crate) fn hold_lost(node: &str, person: &str) -> String {
     format!("the lock on node/{node} was lost: {person} has it now")
 }
 
-/// The caller's lease of the fenced `node` has ended; `other` has the lock now.
-pub(crate) fn lock_ended(node: &str, other: Option<&str>) -> String {
-    let other = other.map(|other| format!(", and {other} has the lock now"));
-    format!(
-        "your lock on node/{node} has ended{}",
-        other.unwrap_or_default()
-    )
-}
-
 /// The lock of the fenced `node` was ended, and nobody has it now.
 pub(crate) fn hold_ended(node: &str, lease: &NodeLease) -> String {
     let by = lease.released_by().or(lease.last_holder());

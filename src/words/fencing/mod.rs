@@ -18,16 +18,16 @@ pub(crate) use self::failure::{
 };
 pub(crate) use self::fencing_hold::{
     end_of_hold, hold_ended, hold_left, hold_lost, hold_not_ended, hold_reason, hold_stays,
-    kept_on_hold, lock_ended, not_marked, on_hold, taken_by,
+    kept_on_hold, not_marked, on_hold, taken_by,
 };
 pub(crate) use self::progress::{
-    awaited, awaiting, dry_run_hook, fenced, lease_ends, lease_ends_with_outer, not_fenced,
-    not_known, odd_clock, record_line, replaced, unfenced, unreadable_replaced, unrecorded,
-    waiting_for_reports_to_stop, waits_for_reports_to_stop, watching,
+    awaited, awaiting, dry_run_hook, fenced, lease_ends, not_fenced, not_known, odd_clock,
+    record_line, replaced, unfenced, unreadable_replaced, unrecorded, waiting_for_reports_to_stop,
+    waits_for_reports_to_stop, watching,
 };
 pub(crate) use self::refusal::{refusal, risk};
 pub(crate) use self::remains::{
     count, counts, incomplete, kubelet_state_unknown, left, nothing_left, remaining_pods,
-    stays_fenced, tolerating, unchanged, undone_but_fenced, unread_volumes, unsure,
+    stays_fenced, tolerating, unchanged, undone_but_fenced, unread_volumes,
 };
 pub(crate) use self::retry::resuming;

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use maintenance_lease::protocol::{Instant, Span};
+use maintenance_lease::protocol::Span;
 use pod_safety::Why;
 use pod_safety::fencing::Record;
-use pod_safety::fencing::steps::{Outdated, Unread};
+use pod_safety::fencing::steps::Unread;
 use pod_safety::node_health::Heartbeat;
 
 use super::machine::state;
 use crate::text::escape;
 use crate::words::hint_command::Program;
-use crate::words::time::{clock, length};
+use crate::words::time::length;
 
 /// A fenced node and its proof, in one line.
 pub(crate) fn fenced(node: &str, record: &Record, already: bool) -> String {
@@ -26,14 +26,9 @@ pub(crate) fn fenced(node: &str, record: &Record, already: bool) -> String {
 }
 
 /// The record of an earlier fencing of `node` does not count, and will be replaced.
-pub(crate) fn replaced(node: &str, record: &Record, why: Outdated) -> String {
-    let why = match why {
-        Outdated::Restarted => "it was restarted since",
-        Outdated::Untainted => "its taint was removed",
-        Outdated::UnknownBoot => "it is unknown whether it was restarted since",
-    };
+pub(crate) fn replaced(node: &str, record: &Record) -> String {
     format!(
-        "{}, but {why}; fencing it again replaces that record",
+        "{}, but since then it may have been restarted, or its taint was removed; fencing it again replaces that record",
         was_fenced(node, record)
     )
 }
@@ -60,26 +55,10 @@ pub(crate) fn record_line(record: &Record) -> String {
     format!("by {who} at {when}, {how}{why}")
 }
 
-/// The lease under which `node` is fenced expires by itself.
-pub(crate) fn lease_ends(node: &str, until: Instant, now: Instant, program: &Program) -> String {
-    let hold = program.run(format_args!("hold {node} -m WHY"));
-    let at = clock(until, now);
-    match until > now {
-        true => format!(
-            "your lock on node/{node} expires at {at}, and the fenced node is unlocked then; to keep it \
-             locked, run `{hold}`"
-        ),
-        false => format!(
-            "your lock on node/{node} expired at {at}, so the fenced node is unlocked; to lock it again, run `{hold}`"
-        ),
-    }
-}
-
-/// The lease under which `node` is fenced ends with the `with` that acquired it.
-pub(crate) fn lease_ends_with_outer(node: &str, program: &Program) -> String {
+/// The lease under which `node` is fenced ends by itself.
+pub(crate) fn lease_ends(node: &str, program: &Program) -> String {
     format!(
-        "the lock on node/{node} ends with this `with` command, and the fenced node is then unlocked; \
-         after that, lock it again with `{}`",
+        "your lock on node/{node} ends by itself, and the fenced node is then unlocked; to keep it locked, run `{}`",
         program.run(format_args!("hold {node} -m WHY"))
     )
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use maintenance_lease::protocol::Span;
 use pod_safety::Why;
-use pod_safety::fencing::record::{ANNOTATION, Record};
-use pod_safety::fencing::{Watched, steps, unfencing};
+use pod_safety::facts::node::POSSIBLE_CAUSE;
+use pod_safety::fencing::{steps, unfencing};
 use pod_safety::node_health::Status;
 
 use super::machine::another;
@@ -20,38 +20,18 @@ use crate::words::refusal::fenced;
 use crate::words::time::length;
 
 /// Nothing shows that the suspect `node` has stopped reporting.
-fn still_reports(
-    node: &str,
-    waited: Duration,
-    watched: Watched,
-    program: &Program,
-) -> (String, String) {
+fn still_reports(node: &str, waited: Duration, program: &Program) -> (String, String) {
     let waited = length(Span::from(waited));
-    let (why, next) = match watched {
-        Watched::Reports => (
-            format!("it still reports to Kubernetes after {waited}, so it is not off"),
-            format!("check the machine, then {RETRY}"),
+    (
+        format!(
+            "node/{node} was not fenced: after {waited}, nothing shows that it has stopped reporting, so it may not be off"
         ),
-        Watched::Stopped => (
-            format!(
-                "it has stopped reporting, but Kubernetes does not report it unreachable after {waited}"
-            ),
-            RETRY.to_owned(),
+        format!(
+            "it stays on hold; check the machine, then {RETRY} with a --timeout of more than a minute; or end the hold \
+             with `{}`",
+            program.run(format_args!("unfence {node}"))
         ),
-        Watched::TooShort { time, needed } => (
-            format!(
-                "unknown whether it has stopped reporting: watched for only {}; this needs {}",
-                length(time),
-                length(needed)
-            ),
-            format!("{RETRY} with a longer --timeout"),
-        ),
-    };
-    let hint = format!(
-        "it stays on hold; {next}; or end the hold with `{}`",
-        program.run(format_args!("unfence {node}"))
-    );
-    (format!("node/{node} was not fenced: {why}"), hint)
+    )
 }
 
 /// Message and hint.
@@ -59,11 +39,7 @@ pub(crate) fn refusal(refusal: &FencingRefusal, program: &Program) -> (String, S
     match refusal {
         FencingRefusal::Fence { node, why } => not_fenced(node, why, program),
         FencingRefusal::Unfence { node, why } => unfence_refused(node, why, program),
-        FencingRefusal::StillReports {
-            node,
-            waited,
-            watched,
-        } => still_reports(node, *waited, *watched, program),
+        FencingRefusal::StillReports { node, waited } => still_reports(node, *waited, program),
         FencingRefusal::FencedAgain { node } => (
             format!(
                 "cannot unfence node/{node}: it was fenced again during this command, or its record changed"
@@ -158,11 +134,9 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
 /// The risk behind a refusal, if it can be accepted, or could be if something were known.
 pub(crate) fn risk(refusal: &steps::Refusal) -> Option<String> {
     match refusal {
-        steps::Refusal::MassLoss(zone) => Some(format!(
-            "{}: {}",
-            escape(&zone.to_string()),
-            zone.possible_cause()
-        )),
+        steps::Refusal::MassLoss(zone) => {
+            Some(format!("{}: {POSSIBLE_CAUSE}", escape(&zone.to_string())))
+        }
         steps::Refusal::Unread(unread) => Some(all_unread(unread)),
         steps::Refusal::NoOwner(pods) => Some(format!(
             "nothing recreates {} ({})",
@@ -244,16 +218,6 @@ fn unfence_refused(
                 program.run(format_args!("unfence {node} -- HOOK"))
             ),
         ),
-        unfencing::Refusal::Untainted => (
-            format!(
-                "cannot unfence node/{node}: it is unreachable, and has the annotation {ANNOTATION} \
-                 but no out-of-service taint"
-            ),
-            format!(
-                "to remove the annotation: `{}`",
-                program.kubectl(format_args!("annotate node {node} {ANNOTATION}-"))
-            ),
-        ),
         unfencing::Refusal::HeartbeatUnknown(why) => (
             format!(
                 "cannot unfence node/{node}: unknown whether its kubelet is alive: {}",
@@ -269,67 +233,37 @@ fn unfence_refused(
             format!("if you know that it was restarted, {}", accepting()),
         ),
         unfencing::Refusal::NotRestarted(record) => {
-            let reboot = match undo_isolation(node, record, program) {
-                Some(undo) => format!("reboot it, or {undo}"),
-                None => "reboot it first".to_owned(),
+            let reboot = match record.how.is_isolated() {
+                true => format!(
+                    "reboot it, or undo its isolation with `{}`",
+                    program.run(format_args!("unfence {node} -- HOOK"))
+                ),
+                false => "reboot it first".to_owned(),
             };
             (
-                may_run_pods(node, "it has not been restarted", record),
-                format!("{reboot}; to unfence it anyway, {}", accepting()),
-            )
-        }
-        unfencing::Refusal::RestartUnknown(record) => {
-            let undo = undo_isolation(node, record, program);
-            let undo = undo.map(|undo| format!("{undo}; "));
-            (
-                may_run_pods(node, "it is unknown whether it was restarted", record),
                 format!(
-                    "{}if you know that it was restarted, {}",
-                    undo.unwrap_or_default(),
-                    accepting()
+                    "cannot unfence node/{node}: it is not known to have been restarted since {} fenced it ({}), so earlier \
+                     pods may still be running",
+                    escape(&record.who),
+                    escape(&record.when)
                 ),
+                format!("{reboot}; to unfence it anyway, {}", accepting()),
             )
         }
     }
 }
 
-/// How to undo what fenced `node`, if it was not powered off.
-fn undo_isolation(node: &str, record: &Record, program: &Program) -> Option<String> {
-    let hook = program.run(format_args!("unfence {node} -- HOOK"));
-    let undo = || format!("undo its isolation with `{hook}`");
-    record.how.is_isolated().then(undo)
-}
-
-/// Why `node` stays fenced, by what is known of a restart.
-fn may_run_pods(node: &str, restarted: &str, record: &Record) -> String {
-    format!(
-        "cannot unfence node/{node}: {restarted} since {} fenced it ({}), so earlier pods may still be running",
-        escape(&record.who),
-        escape(&record.when)
-    )
-}
-
 /// The lock of `node` may end before its hook does. The hook and its processes end within `needed`.
 fn too_short(node: &str, rest: Span, needed: Duration, program: &Program) -> (String, String) {
-    // The time for the writes before and after the hook.
-    const MORE: Duration = Duration::from_secs(60);
-    let minutes = (needed + MORE).as_secs().div_ceil(60);
-    let lasting = match minutes {
-        ..=60 => {
-            let renew = program.run(format_args!("renew {node} --duration={minutes}m"));
-            format!("extend the lock with `{renew}`")
-        }
-        _ => {
-            let hold = program.run(format_args!("hold {node} -m WHY"));
-            format!("put the node on hold with `{hold}`")
-        }
-    };
     (
         format!(
             "your lock on node/{node} has {} left, but the hook may take {}: nothing was changed",
             length(rest.max(Span::ZERO)),
             length(Span::from(needed))
         ),
-        format!("{lasting}, or use a shorter --hook-timeout"),
+        format!(
+            "put the node on hold with `{}`, or use a shorter --hook-timeout",
+            program.run(format_args!("hold {node} -m WHY"))
+        ),
     )
 }

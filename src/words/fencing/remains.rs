@@ -15,23 +15,17 @@ pub(crate) fn left(node: &str, remains: &Remains) -> String {
 
 /// How much is left of a node, for a line that is updated.
 pub(crate) fn counts(remains: &Remains) -> String {
-    let pods = count(remains.pods.len(), "pod");
-    match remains.unread {
-        Some(_) => format!("{pods} left"),
-        None => {
-            let attachments = count(remains.attachments.len(), "volume attachment");
-            format!("{pods} and {attachments} left")
-        }
-    }
+    let attachments = remains.attachments.value().map_or(0, Vec::len);
+    format!(
+        "{} and {} left",
+        count(remains.pods.len(), "pod"),
+        count(attachments, "volume attachment")
+    )
 }
 
 /// Nothing is left of `node`, as far as known.
-pub(crate) fn nothing_left(node: &str, remains: &Remains) -> String {
-    let left = match remains.unread {
-        Some(_) => "no pod is left to evict",
-        None => "nothing is left to evict or detach",
-    };
-    format!("node/{node}: {left}")
+pub(crate) fn nothing_left(node: &str) -> String {
+    format!("node/{node}: nothing is left to evict or detach")
 }
 
 /// An owner that does not have all its pods ready.
@@ -111,49 +105,32 @@ fn remaining(node: &str, remains: &Remains) -> String {
         [] => String::new(),
         pods => format!("; held by finalizers: {}", list(pods)),
     };
-    let are = match remains.pods.len() + remains.attachments.len() {
-        1 => "is",
-        _ => "are",
-    };
     format!(
-        "node/{node} is fenced, but {} {are} left{finalized}",
+        "node/{node} is fenced, but not empty: {}{finalized}",
         what(remains)
     )
 }
 
 /// Which pods stay on `node`.
 pub(crate) fn tolerating(node: &str, remains: &Remains) -> String {
-    let volumes = match &remains.staying[..] {
-        [] => String::new(),
-        volumes => format!("; their volumes stay attached: {}", list(volumes)),
-    };
     format!(
-        "pods that stay on node/{node} (static, or tolerating the taint): {}{volumes}",
+        "pods that stay on node/{node} (static, or tolerating the taint): {}",
         list(&remains.tolerating)
     )
 }
 
-/// Why it is unknown which volumes stay with those pods.
-pub(crate) fn unsure(node: &str, why: &Why) -> String {
-    format!(
-        "unknown which volumes stay attached to node/{node} for pods that stay there: {}",
-        escape(&why.to_string())
-    )
-}
-
-/// Why it is unknown which volumes are attached to `node`.
+/// Why it is unknown which volumes of `node` will be detached.
 pub(crate) fn unread_volumes(node: &str, why: &Why) -> String {
     format!(
-        "node/{node} is fenced, but it is unknown which volumes are still attached: {}; waiting only for its pods",
+        "node/{node} is fenced, but it is unknown which volumes will be detached: {}; waiting only for its pods",
         escape(&why.to_string())
     )
 }
 
 fn what(remains: &Remains) -> String {
-    let parts = [
-        (&remains.pods, "pod"),
-        (&remains.attachments, "volume attachment"),
-    ];
+    let none = Vec::new();
+    let attachments = remains.attachments.value().unwrap_or(&none);
+    let parts = [(&remains.pods, "pod"), (attachments, "volume attachment")];
     let parts: Vec<String> = parts
         .iter()
         .filter(|(names, _)| !names.is_empty())
@@ -175,6 +152,8 @@ pub(super) fn list(names: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pod_safety::Known;
+
     use super::*;
 
     #[test]
@@ -182,7 +161,7 @@ mod tests {
         let names = |count: usize| (0..count).map(|n| format!("shop/web-{n}")).collect();
         let remains = Remains {
             pods: names(7),
-            attachments: vec!["csi-1".to_owned()],
+            attachments: Known::Yes(vec!["csi-1".to_owned()]),
             finalized: names(1),
             ..Remains::default()
         };
@@ -191,13 +170,7 @@ mod tests {
             "node/worker-1: waiting for 7 pods (shop/web-0, shop/web-1, shop/web-2, shop/web-3, \
              shop/web-4 and 2 more) and 1 volume attachment (csi-1) to be removed"
         );
-        assert!(
-            remaining("worker-1", &remains).ends_with("are left; held by finalizers: shop/web-0")
-        );
-        let one = Remains {
-            pods: names(1),
-            ..Remains::default()
-        };
-        assert!(remaining("worker-1", &one).ends_with("1 pod (shop/web-0) is left"));
+        let held = "and 1 volume attachment (csi-1); held by finalizers: shop/web-0";
+        assert!(remaining("worker-1", &remains).ends_with(held));
     }
 }

@@ -48,11 +48,9 @@ fn nothing_deleted(deleted: usize) -> &'static str {
 }
 
 /// How to go on if only the risks in `missing` have to be accepted.
-pub(crate) fn to_delete(missing: &Missing, line: &str, is_dry_run: bool) -> String {
+pub(crate) fn to_delete(missing: &Missing, line: &str) -> String {
     match &missing.unaccepted[..] {
-        [] if is_dry_run => format!("no risks found; to see what would be deleted: `{line}`"),
         [] => format!("no risks found; to delete: `{line}`"),
-        _ if is_dry_run => format!("to accept these risks and see what would be deleted: `{line}`"),
         _ => format!("to accept these risks and delete: `{line}`"),
     }
 }
@@ -113,35 +111,6 @@ fn step(
     })
 }
 
-/// What to do instead with `pod` of a node whose kubelet is alive. If it `is_deleted` already, something else keeps it.
-pub(crate) fn let_kubelet_end(
-    pod: &str,
-    namespace: &str,
-    is_deleted: bool,
-    program: &Program,
-) -> String {
-    let (pod, namespace) = (for_shell(pod), for_shell(namespace));
-    match is_deleted {
-        true => format!(
-            "the kubelet is alive and has been asked to end the pod; to see why it is still there: `{}`",
-            program.run(format_args!("why pod/{pod} -n {namespace}"))
-        ),
-        false => format!(
-            "the kubelet is alive, so let it end the pod: `{}`",
-            program.kubectl(format_args!("delete pod {pod} -n {namespace}"))
-        ),
-    }
-}
-
-/// What to do instead with a node whose kubelet is alive.
-pub(crate) fn drain_instead(node: &str, program: &Program) -> String {
-    let node = for_shell(node);
-    format!(
-        "the kubelet is alive, so let it end the pods first: `{}`",
-        program.kubectl(format_args!("drain {node} --ignore-daemonsets"))
-    )
-}
-
 /// How to go on under the lock of the `with` that runs this.
 pub(crate) fn inside_with(line: &str) -> String {
     format!("this runs inside `with`, which has the lock; act as its holder: `{line}`")
@@ -149,14 +118,18 @@ pub(crate) fn inside_with(line: &str) -> String {
 
 /// Another way, for nodes that can be fenced; `None` without any.
 pub(crate) fn fence_instead(nodes: &BTreeSet<&str>, program: &Program) -> Option<String> {
-    let (which, node, each) = match (nodes.first()?, nodes.len()) {
-        (node, 1) => (format!("node/{node}"), *node, ""),
-        (_, count) => (format!("the {count} nodes"), "NODE", " for each"),
+    let node = match nodes.len() {
+        1 => nodes.first()?,
+        _ => "NODE",
     };
-    Some(format!(
-        "safer, if you can power off or isolate {which}: `{}`{each}",
-        program.run(format_args!("fence {node} -- HOOK"))
-    ))
+    let nodes: Vec<&&str> = nodes.iter().collect();
+    (!nodes.is_empty()).then(|| {
+        format!(
+            "safer, if you can power off or isolate {}: `{}`",
+            listed(&nodes),
+            program.run(format_args!("fence {node} -- HOOK"))
+        )
+    })
 }
 
 /// There is more to accept than the report showed.
@@ -226,13 +199,6 @@ pub(crate) fn not_released(
     format!("{what}: {why}; it expires within {seconds}s")
 }
 
-/// A target no longer matches `selector`; `None`: it was not selected by labels.
-pub(crate) fn unmatched(kind: &str, name: &str, selector: Option<&str>) -> String {
-    let selector = selector.map(|selector| escape(&format!("-l {selector}")));
-    let selection = selector.unwrap_or_else(|| "the selection".to_owned());
-    format!("{kind}/{name} was not deleted: it no longer matches {selection}")
-}
-
 /// These targets were not deleted, because the command ended before.
 pub(crate) fn not_deleted(targets: &[String]) -> String {
     format!("not deleted: {}", targets.join(", "))
@@ -275,27 +241,5 @@ mod tests {
         assert_eq!(step("lease").as_deref(), Some("renew your lock"));
         assert!(step("rights").is_some_and(|step| step.starts_with("ask an administrator")));
         assert_eq!(step("mirror"), None);
-    }
-
-    #[test]
-    fn one_hint_is_enough_for_any_number_of_nodes_to_fence() {
-        let hint = |nodes: &[&str]| {
-            let nodes = nodes.iter().copied().collect();
-            fence_instead(&nodes, &Program::default())
-        };
-        assert_eq!(hint(&[]), None);
-        assert_eq!(
-            hint(&["worker-1"]).as_deref(),
-            Some(
-                "safer, if you can power off or isolate node/worker-1: `kubectl maint fence worker-1 -- HOOK`"
-            )
-        );
-        assert_eq!(
-            hint(&["worker-1", "worker-2", "worker-3"]).as_deref(),
-            Some(
-                "safer, if you can power off or isolate the 3 nodes: \
-                 `kubectl maint fence NODE -- HOOK` for each"
-            )
-        );
     }
 }

@@ -67,17 +67,6 @@ pub(crate) fn outcome(target: &DeletionTarget, outcome: &Outcome) -> String {
             "is marked for deletion, but held by {}; its name is free when its controller removes the finalizer",
             held_by(finalizers)
         ),
-        Outcome::StillHeld { finalizers } => {
-            let freed = if is_node {
-                "it is gone"
-            } else {
-                "its name is free"
-            };
-            format!(
-                "is already being deleted, but held by {}; {freed} when its controller removes the finalizer",
-                held_by(finalizers)
-            )
-        }
     }
 }
 

@@ -323,22 +323,12 @@ impl Commands<'_> {
             Reason::ClaimUnbound { claim } | Reason::ClaimEnding { claim } => {
                 self.why(&format!("pvc/{claim}"));
             }
-            Reason::VolumeLost { volume } => {
-                let line = format!("get pv {}", for_shell(volume));
-                self.kubectl_outside(&line, "check whether it is back");
-            }
             Reason::VolumeMissing { .. } => {
                 self.kubectl_outside("get pv", "see which volumes exist");
             }
-            Reason::Eviction(Eviction::Budget {
-                desired, healthy, ..
-            }) if healthy <= desired => self.kubectl(
-                "get pdb",
-                "see the budgets, and wait until more pods are healthy",
-            ),
-            Reason::Eviction(Eviction::SyncFailed { name, .. }) => {
+            Reason::Eviction(Eviction::Budget { name, .. }) => {
                 let line = format!("describe pdb {}", for_shell(name));
-                self.kubectl(&line, "read its events");
+                self.kubectl(&line, "see the numbers and events of the budget");
             }
             Reason::Eviction(_) => self.kubectl("get pdb", "see the budgets"),
             Reason::UsedBy { pods } => {
@@ -357,7 +347,7 @@ impl Commands<'_> {
                     }
                 }
             }
-            Reason::FirstConsumer { pods, .. } | Reason::Left { names: pods, .. }
+            Reason::FirstConsumer { pods } | Reason::Left { names: pods, .. }
                 if !pods.is_empty() =>
             {
                 let kind = match reason {
@@ -376,7 +366,7 @@ impl Commands<'_> {
             | Reason::NoVolume
             | Reason::VolumeTaken { .. }
             | Reason::Provisioning { .. } => self.describe(),
-            Reason::NoClass { .. } | Reason::NoDefaultClass => {
+            Reason::NoClass { .. } => {
                 self.kubectl_outside("get storageclasses", "see which classes exist");
             }
             Reason::Content {

@@ -14,7 +14,7 @@ pub(super) fn of_pod(pod: &PodSnapshot) -> Verdict {
     let others = pod.finalizers.iter().filter(|name| *name != JOB_TRACKING);
     let others: Vec<String> = others.cloned().collect();
     let mut words = format!(
-        "its phase is set to Failed first: otherwise its Job keeps it forever ({JOB_TRACKING})"
+        "its phase is set to Failed first, and its Job counts that: otherwise the Job keeps it forever ({JOB_TRACKING})"
     );
     if !others.is_empty() {
         words = format!("{words}; {}", check(&others));
@@ -46,7 +46,7 @@ mod tests {
             job_waits,
             ..pod()
         };
-        let phase = "its phase is set to Failed first: otherwise its Job keeps it forever \
+        let phase = "its phase is set to Failed first, and its Job counts that: otherwise the Job keeps it forever \
                      (batch.kubernetes.io/job-tracking)";
         let stays =
             "the object stays until its finalizers are removed, which force-delete never does: ";

@@ -4,7 +4,6 @@ mod budgets;
 mod devices;
 mod finalizers;
 mod grace;
-mod job;
 mod lease;
 mod mass_loss;
 mod mirror;
@@ -32,14 +31,13 @@ use crate::facts::{Facts, Fenced, NodeFacts, PodConditions};
 use crate::known::Known;
 
 /// The ids of the risks that `--accept-risk` accepts.
-pub const RISKS: [&str; 10] = [
+pub const RISKS: [&str; 9] = [
     "owner",
     "no-owner",
     "quorum",
     "volume-attached",
     "volume-unguarded",
     volumes::DELETED,
-    job::JOB_FAILS,
     "mass-loss",
     "lease-expired",
     UNREAD,
@@ -70,10 +68,6 @@ pub const OF_NODE: [&str; 8] = [
 /// The ids of the risks that remain while processes run on the node. Cutting the node off does not remove
 /// them.
 const OF_PROCESSES: [&str; 3] = ["owner", "no-owner", "quorum"];
-
-/// The ids of the risks of the deletion itself. A fencing does not lower them, because they do not depend on
-/// whether the pod still runs.
-const OF_DELETION: [&str; 2] = [volumes::DELETED, job::JOB_FAILS];
 
 /// The ids of blockers that can't be overridden.
 pub const FINAL: [&str; 2] = ["target", "mirror"];
@@ -150,7 +144,6 @@ fn on_node(facts: &NodeFacts, conditions: Option<&PodConditions>, now: Now) -> V
 fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
     let mut verdicts = vec![owner::check(&facts.pod, &facts.owner)];
     verdicts.extend(quorum::check(&facts.pod, &facts.owner));
-    verdicts.extend(job::check(facts.job_failure.as_ref()));
     verdicts.extend(volumes::check(&facts.volumes, &facts.pod.node));
     verdicts.extend(volumes::check_deleted(&facts.deleted_claims));
     verdicts.extend(volumes::check_ephemeral(&facts.ephemeral));
@@ -161,15 +154,15 @@ fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
 }
 
 /// If the node was fenced, nothing runs there any more, so risks become infos. If the node was only cut off,
-/// its processes may run, so the risks about processes stay. A fencing record lowers no verdict if the
-/// kubelet is alive.
+/// its processes may run, so the risks about processes stay. Data that is deleted with the pod is lost in any
+/// case. A fencing record lowers no verdict if the kubelet is alive.
 fn lowered_if_fenced(mut verdicts: Vec<Verdict>, facts: &NodeFacts, now: Now) -> Vec<Verdict> {
     let Known::Yes(Some(node)) = &facts.node else {
         return verdicts;
     };
     if let Fenced::Recorded(record) = node.fenced(now) {
         let lowered = { verdicts.iter_mut() }.filter(|verdict| {
-            !OF_DELETION.contains(&verdict.id) || bugs::active(Bug::FencingKeepsData)
+            verdict.id != volumes::DELETED || bugs::active(Bug::FencingKeepsData)
         });
         let isolated = record.how.is_isolated() && !bugs::active(Bug::IsolationEndsProcesses);
         let lowered = lowered.filter(|verdict| !isolated || !OF_PROCESSES.contains(&verdict.id));
@@ -205,7 +198,6 @@ mod tests {
                 ..NodeFacts::default()
             },
             owner: controlled(Known::Yes(Promise::OneOfEachName), None),
-            job_failure: None,
             volumes: vec![Volume {
                 name: "data".to_owned(),
                 modes: Vec::new(),

@@ -5,7 +5,7 @@ use maintenance_lease::protocol::Now;
 use super::verdict::Verdict;
 use crate::constants::POD_GC;
 use crate::facts::{Fenced, NodeFacts, PodConditions, PresentNode};
-use crate::fencing::record::{Record, Since};
+use crate::fencing::record::Record;
 use crate::known::{Known, Why};
 use crate::node_health::{Health, Heartbeat, KubeletState, NodeState, Status, is_fresh, trusted};
 use crate::words::age;
@@ -146,22 +146,10 @@ fn heartbeat_age(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> String {
 fn fenced(node: &PresentNode, now: Now) -> Option<Verdict> {
     Some(match node.fenced(now) {
         Fenced::No => return None,
-        Fenced::Asserted => Verdict::info(
+        Fenced::Unproven => Verdict::info(
             FENCED,
-            "the node has the out-of-service taint, but no record of who fenced the node and how",
+            "the node has the out-of-service taint, but no valid record of who fenced the node and how",
         ),
-        Fenced::Outdated(Record { who, how, .. }) => {
-            let which = match node.state.since {
-                Some(Since::NewNode) => "another Node of that name",
-                Some(Since::Restarted) => "an earlier boot of it",
-                Some(Since::SameBoot | Since::Unknown) | None => {
-                    "this or an earlier boot of it (the boot ID is unknown)"
-                }
-            };
-            let words =
-                format!("the node has the out-of-service taint, but {who} fenced {which} ({how})");
-            Verdict::info(FENCED, words)
-        }
         Fenced::Recorded(Record { who, how, .. }) => {
             let runs = match how.is_isolated() {
                 true => "; it was not powered off, so its pods may still be running",
@@ -169,12 +157,6 @@ fn fenced(node: &PresentNode, now: Now) -> Option<Verdict> {
             };
             Verdict::ok(FENCED, format!("{who} fenced it: {how}{runs}"))
         }
-        Fenced::Contradicted(Record { who, how, .. }) => Verdict::info(
-            FENCED,
-            format!(
-                "{who} fenced it ({how}), but its kubelet is alive and the node was not restarted"
-            ),
-        ),
     })
 }
 
@@ -229,23 +211,9 @@ fn of_unread(
     let since = conditions.unready_since.map_or_else(String::new, |since| {
         format!(" for {}", age(now.earliest - since))
     });
-    let marks = [
-        (conditions.node_lost, "NodeLost"),
-        (conditions.evicted_by_taint, "evicted because of a taint"),
-    ];
-    let marks: Vec<&str> = marks
-        .into_iter()
-        .filter_map(|(is, mark)| is.then_some(mark))
-        .collect();
-    let telling = match &marks[..] {
-        [] => format!(
-            "the pod has not been ready{since}, which does not show whether its node is unreachable"
-        ),
-        marks => format!(
-            "the pod's status shows an unreachable node: not ready{since}, {}",
-            marks.join(", ")
-        ),
-    };
+    let telling = format!(
+        "the pod has not been ready{since}, which does not show whether its node is unreachable"
+    );
     let known = match heartbeat {
         Known::Yes(Some(renewed)) => format!(
             "{telling}; its last heartbeat is {} old",
@@ -267,6 +235,7 @@ mod tests {
     use super::*;
     use crate::checks::Level::{self, Blocker, Info, Ok, Unread};
     use crate::checks::testing::{NOW, forbidden, record, there};
+    use crate::fencing::record::Since;
     use crate::node_health::Ready;
     use crate::taint::OutOfService;
 
@@ -450,35 +419,15 @@ mod tests {
             verdicts(&present(fenced.clone()), None),
             [(UNREACHABLE, Info), (FENCED, Ok)]
         );
-        for (since, message) in [
-            (
-                Since::Restarted,
-                "alice@bastion fenced an earlier boot of it (",
-            ),
-            (
-                Since::NewNode,
-                "alice@bastion fenced another Node of that name (",
-            ),
-            (
-                Since::Unknown,
-                "alice@bastion fenced this or an earlier boot of it (the boot ID",
-            ),
-        ] {
+        for since in [Since::Restarted, Since::NewNode, Since::Unknown] {
             let mut other = fenced.clone();
             other.state.since = Some(since);
-            let verdict = &check(&present(other), None, Now::at(NOW))[1];
-            assert_eq!((verdict.id, verdict.level), (FENCED, Info));
-            assert!(verdict.words.contains(message), "{}", verdict.words);
+            assert_eq!(verdicts(&present(other), None)[1], (FENCED, Info));
         }
         fenced.state.heartbeat = ago(5);
         assert_eq!(
-            verdicts(&present(fenced.clone()), None),
+            verdicts(&present(fenced), None),
             [(NODE_ALIVE, Blocker), (FENCED, Info)]
-        );
-        let words = &check(&present(fenced), None, Now::at(NOW))[1].words;
-        assert!(
-            words.ends_with("but its kubelet is alive and the node was not restarted"),
-            "{words}"
         );
     }
 
@@ -488,8 +437,6 @@ mod tests {
         let unreachable = PodConditions {
             ready: false,
             unready_since: Some(NOW - Span::seconds(540)),
-            node_lost: true,
-            evicted_by_taint: true,
         };
         assert_eq!(
             verdicts(&unread, Some(&unreachable)),
@@ -497,12 +444,9 @@ mod tests {
         );
         let words = &check(&unread, Some(&unreachable), Now::at(NOW))[0].words;
         assert!(
-            words.contains("not ready for 9m, NodeLost, evicted because of a taint"),
-            "{words}"
-        );
-        let words = &check(&unread, Some(&PodConditions::default()), Now::at(NOW))[0].words;
-        assert!(
-            words.contains("does not show whether its node is unreachable"),
+            words.contains(
+                "not been ready for 9m, which does not show whether its node is unreachable"
+            ),
             "{words}"
         );
         let ready = PodConditions {

@@ -14,7 +14,6 @@ use super::Reader;
 use super::objects::needed;
 use crate::constants::HEARTBEATS;
 use crate::controller::{Kind, controller};
-use crate::facts::job::deleted_together;
 use crate::facts::owner::waiting_deployment;
 use crate::facts::pod::{namespace, node_name};
 use crate::facts::source::{Source, persistent_claims, sources};
@@ -89,7 +88,6 @@ impl Reader {
             nodes,
             namespaces: namespaces.into_iter().collect(),
             cluster,
-            deleted_together: deleted_together(pods),
         }
     }
 
@@ -271,8 +269,8 @@ impl Reader {
     }
 
     /// The ReplicaSets of a namespace, and its Deployments if one of them may wait for the pods of the
-    /// ReplicaSets with these `uids`, or may have removed one of these.
-    pub(super) async fn replica_sets(
+    /// ReplicaSets with these `uids`.
+    async fn replica_sets(
         &self,
         namespace: &str,
         uids: &BTreeSet<String>,
@@ -291,14 +289,7 @@ impl Reader {
             is_ours && waiting_deployment(set).is_some()
         };
         let has_awaited = sets.value().into_iter().flatten().any(is_awaited);
-        let is_there = |uid: &String| {
-            let mut all = sets.value().into_iter().flatten();
-            all.any(|set| set.metadata.uid.as_ref() == Some(uid))
-        };
-        let has_missing = sets.value().is_some() && !uids.iter().all(is_there);
-        let deployments = needed(has_awaited || has_missing, || {
-            self.all_in(namespace, apps, "deployments")
-        });
+        let deployments = needed(has_awaited, || self.all_in(namespace, apps, "deployments"));
         (sets, deployments.await)
     }
 

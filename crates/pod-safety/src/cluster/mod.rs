@@ -7,7 +7,6 @@ mod nodes;
 mod objects;
 mod owners;
 mod pods;
-mod promises;
 pub mod reader;
 mod remains;
 mod rights;

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use futures::future::join_all;
 use futures::join;
 use k8s_openapi::Metadata;
-use k8s_openapi::api::core::v1::{Event, Namespace, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{Event, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::protocol::Now;
 use maintenance_lease::{Error, Right, escape};
 
 use super::Reader;
@@ -23,11 +23,10 @@ use crate::facts::{NodeRow, PresentNode};
 use crate::known::{Known, Why};
 use crate::node_health::Health;
 use crate::stuck::{
-    Attachment, Stuck, StuckPod, StuckResources, StuckVolume, blocked, is_stuck, orphan, own_claims,
+    Attachment, Stuck, StuckPod, StuckResources, StuckVolume, is_stuck, orphan, own_claims,
 };
 use crate::why::pod::{PodEvidence, has_kubelet, state};
 use crate::why::{Diagnosis, State, Unread, diagnose_pod};
-use crate::wire::instant;
 
 const PODS: &str = "/api/v1/pods";
 
@@ -57,7 +56,6 @@ impl Nodes {
 /// The objects that stuck pods may depend on.
 struct RelatedObjects {
     nodes: Nodes,
-    namespaces: Known<Vec<Namespace>>,
     attachments: Known<Vec<VolumeAttachment>>,
     /// The claims, by namespace.
     claims: HashMap<String, Known<Vec<PersistentVolumeClaim>>>,
@@ -74,13 +72,12 @@ impl Reader {
     /// If Nodes or pods can't be read. Anything else that can't be read is listed in the result.
     pub async fn stuck(&self, node: Option<&str>) -> Result<Stuck, Error> {
         let on_node = |name| format!("fieldSelector={}", escape(&format!("spec.nodeName={name}")));
-        let (nodes, attachments, namespaces, on_node) = match node {
+        let (nodes, attachments, on_node) = match node {
             Some(name) => {
                 let query = on_node(name);
-                let (node, attachments, namespaces, pods) = join!(
+                let (node, attachments, pods) = join!(
                     self.seen_node(name),
                     self.volume_attachments(),
-                    self.ending_namespaces(),
                     self.pods_where(&query, |_| true),
                 );
                 let node = node.map_err(|error| Right::on_nodes("get").explain(error))?;
@@ -88,15 +85,11 @@ impl Reader {
                     read: BTreeMap::from([(name.to_owned(), node)]),
                     is_complete: false,
                 };
-                (nodes, attachments, namespaces, Some(pods?))
+                (nodes, attachments, Some(pods?))
             }
             None => {
-                let (nodes, attachments, namespaces) = join!(
-                    self.all_nodes(),
-                    self.volume_attachments(),
-                    self.ending_namespaces()
-                );
-                (nodes?, attachments, namespaces, None)
+                let (nodes, attachments) = join!(self.all_nodes(), self.volume_attachments());
+                (nodes?, attachments, None)
             }
         };
         let is_stuck = |pod: &Pod, now| {
@@ -129,7 +122,6 @@ impl Reader {
         let attached = self.attached(node, &nodes, &attachments);
         let mut related = RelatedObjects {
             nodes,
-            namespaces,
             attachments,
             claims: HashMap::new(),
             volumes: Known::Unknown(Why::NotRead),
@@ -171,13 +163,6 @@ impl Reader {
         let pods = self.select(PODS, query, |pod: Pod| Some(pod).filter(&wanted));
         pods.await
             .map_err(|error| on_pods("list", None).explain(error))
-    }
-
-    /// The namespaces that are being deleted.
-    async fn ending_namespaces(&self) -> Known<Vec<Namespace>> {
-        let query = "fieldSelector=status.phase%3DTerminating";
-        let listed = self.list("/api/v1/namespaces", query).await;
-        Known::of(listed, || "list namespaces".to_owned())
     }
 
     /// The attachments to nodes that are not ready, each with the node's health. If `node` is given, only its
@@ -281,7 +266,6 @@ impl RelatedObjects {
         let mut evidence = PodEvidence::of(pod);
         let pod = &evidence.pod;
         let namespace = namespace(pod);
-        evidence.namespace = find(&self.namespaces, namespace);
         let unread = Known::Unknown(Why::NotRead);
         let in_namespace = self.claims.get(namespace).unwrap_or(&unread);
         let claim = |name: String| {
@@ -349,7 +333,6 @@ impl RelatedObjects {
         pods.sort_by(|a, b| a.key().cmp(&b.key()));
         waiting.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
         Unread::note(&mut unread, "volume attachments", &self.attachments);
-        Unread::note(&mut unread, "namespaces", &self.namespaces);
         Unread::note(&mut unread, "volumes", &self.volumes);
         let of_read = self.nodes.read.keys();
         let of_pods = pods.iter().filter_map(|pod| pod.found.node.as_ref());
@@ -359,16 +342,8 @@ impl RelatedObjects {
             let health = self.nodes.health(name, now)?;
             (health != Health::Ready).then(|| (name.clone(), health))
         });
-        let ending = self.namespaces.value().into_iter().flatten();
-        let ending: Vec<(String, Instant)> = ending
-            .filter_map(|namespace| {
-                let since = namespace.metadata.deletion_timestamp.as_ref().map(instant);
-                namespace.metadata.name.clone().zip(since)
-            })
-            .collect();
         Stuck {
             nodes: nodes.collect(),
-            namespaces: blocked(&ending, &pods),
             pods,
             waiting,
             volumes,

@@ -151,11 +151,6 @@ impl Reader {
             State::Ending { .. } | State::Terminating { .. } => {
                 self.read_deleted(&mut evidence).await;
             }
-            State::Finalizing { .. } => {
-                evidence.namespace = self
-                    .unplaced("/api/v1", "namespaces", namespace(&evidence.pod))
-                    .await;
-            }
             State::Pending => self.read_pending(&mut evidence).await,
             State::Running => {
                 let namespace = namespace(&evidence.pod).to_owned();
@@ -175,13 +170,12 @@ impl Reader {
     async fn read_deleted(&self, evidence: &mut PodEvidence) {
         let pod = &evidence.pod;
         let is_late = matches!(evidence.state(self.now()), State::Terminating { .. });
-        let (seen, namespace, warning) = join!(
+        let (seen, warning) = join(
             self.seen(node_name(pod)),
-            self.unplaced("/api/v1", "namespaces", namespace(pod)),
             needed(is_late, || self.warning_about(pod)),
-        );
+        )
+        .await;
         evidence.nodes.extend(seen);
-        evidence.namespace = namespace;
         evidence.warning = warning;
     }
 

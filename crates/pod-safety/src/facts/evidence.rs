@@ -14,15 +14,6 @@ use super::remediation::Remediation;
 use crate::known::Known;
 use crate::node_health::Heartbeat;
 
-/// The pods of one Job that are deleted together, and that the Job has not counted yet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeletedTogether {
-    /// Their number.
-    pub(super) pods: usize,
-    /// How many of them count as active: those that are not being deleted yet.
-    pub(super) active: usize,
-}
-
 /// Everything that was read for the pods of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
@@ -32,8 +23,6 @@ pub struct Evidence {
     pub namespaces: BTreeMap<String, NamespaceEvidence>,
     /// The objects that have no namespace.
     pub cluster: Cluster,
-    /// The pods of Jobs that are deleted together, by the uid of the Job.
-    pub deleted_together: BTreeMap<String, DeletedTogether>,
 }
 
 /// What is known of a node.
@@ -59,7 +48,7 @@ pub struct NamespaceEvidence {
     pub stateful_sets: Known<Vec<StatefulSet>>,
     /// Its ReplicaSets.
     pub replica_sets: Known<Vec<ReplicaSet>>,
-    /// Its Deployments. Read only if a pod belongs to a ReplicaSet that was scaled down or is missing.
+    /// Its Deployments. Read only if a pod belongs to a ReplicaSet that was scaled down.
     pub deployments: Known<Vec<Deployment>>,
     /// Its DaemonSets.
     pub daemon_sets: Known<Vec<DaemonSet>>,

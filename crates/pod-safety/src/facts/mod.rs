@@ -2,7 +2,6 @@
 
 pub mod budgets;
 pub mod evidence;
-pub mod job;
 pub mod locks;
 pub mod members;
 pub mod node;
@@ -16,8 +15,7 @@ mod tests;
 pub mod volumes;
 
 pub use budgets::Budget;
-pub use evidence::{Cluster, DeletedTogether, Evidence, NamespaceEvidence, NodeFacts};
-pub use job::{Failing, JobFailure};
+pub use evidence::{Cluster, Evidence, NamespaceEvidence, NodeFacts};
 pub use locks::{FencingProgress, Lock, LockNeed, lasts_for_a_request};
 pub use members::ReadyMember;
 pub use node::{Fenced, NodeRow, Nodes, PresentNode, Zone};
@@ -39,8 +37,6 @@ pub struct Facts {
     pub node: NodeFacts,
     /// What recreates it.
     pub owner: Owner,
-    /// What fails if its Job counts it as failed.
-    pub job_failure: Option<JobFailure>,
     /// Its volumes that other nodes can reach, or for which this is unknown.
     pub volumes: Vec<Volume>,
     /// Those of its claims that are being deleted.
@@ -66,7 +62,6 @@ impl Facts {
         let namespace = namespace.unwrap_or(&unread);
         Self {
             node: node.cloned().unwrap_or_default(),
-            job_failure: job::failure(pod, &evidence.deleted_together, namespace),
             volumes: volumes::of(pod, evidence),
             deleted_claims: volumes::deleted_claims(pod, evidence),
             ephemeral: volumes::ephemeral(pod),

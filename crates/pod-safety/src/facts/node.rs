@@ -37,14 +37,11 @@ pub struct PresentNode {
 pub enum Fenced<'a> {
     /// It is not fenced.
     No,
-    /// It has the out-of-service taint, but no record of ours.
-    Asserted,
     /// Our record says so, and nothing contradicts it.
     Recorded(&'a Record),
-    /// Our record is about an earlier machine or boot, or it is unknown whether it is.
-    Outdated(&'a Record),
-    /// Our record says so, but the kubelet is alive and the node was not restarted.
-    Contradicted(&'a Record),
+    /// It has the out-of-service taint. There is no record of ours, the record is not known to be about this boot of
+    /// this machine, or the kubelet is alive.
+    Unproven,
 }
 
 impl PresentNode {
@@ -68,13 +65,10 @@ impl PresentNode {
         if !self.state.out_of_service.is_asserted() {
             return Fenced::No;
         }
-        let Some(record) = &self.state.record else {
-            return Fenced::Asserted;
-        };
-        match self.state.health(now) {
-            _ if !self.state.is_fenced() => Fenced::Outdated(record),
-            Health::KubeletAlive { .. } => Fenced::Contradicted(record),
-            _ => Fenced::Recorded(record),
+        match (&self.state.record, self.state.health(now)) {
+            (Some(_), Health::KubeletAlive { .. }) => Fenced::Unproven,
+            (Some(record), _) if self.state.is_fenced() => Fenced::Recorded(record),
+            _ => Fenced::Unproven,
         }
     }
 }
@@ -109,6 +103,10 @@ impl NodeRow {
         (label(REGION), label(ZONE))
     }
 }
+
+/// What may have caused the loss of most nodes of a zone.
+pub const POSSIBLE_CAUSE: &str =
+    "the zone or the control plane may be cut off, with all of its nodes still running";
 
 /// The number of nodes, and how many of them are unreachable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -182,21 +180,6 @@ impl Zone {
     fn is_all(&self) -> bool {
         let total = self.nodes.all + self.others.all;
         total > 0 && self.nodes.unreachable + self.others.unreachable == total
-    }
-
-    /// What may have caused the loss of the zone, judged by the state of the other zones.
-    #[must_use]
-    pub fn possible_cause(&self) -> String {
-        let Nodes { all, unreachable } = self.others;
-        let compared = match all {
-            0 => String::new(),
-            _ => format!("{unreachable} of {all} nodes in other zones are unreachable, and "),
-        };
-        let which = match all == 0 || self.is_all() {
-            true => "the control plane itself may be cut off",
-            false => "the zone may be cut off from the control plane",
-        };
-        compared + which
     }
 }
 

@@ -6,7 +6,6 @@ use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::evidence::NamespaceEvidence;
-use super::selectors::selects;
 use crate::bugs::{self, Bug};
 use crate::controller::{Kind, controller, shown_as};
 use crate::known::Known;
@@ -52,13 +51,6 @@ pub enum Promise {
     EndOfJobWaits,
     /// Unknown, because the kind is unknown: perhaps at most one pod.
     Perhaps,
-}
-
-impl Promise {
-    /// Whether a replacement, or another pod that waits for the old one, must not run beside it.
-    pub(crate) fn forbids_two(self) -> bool {
-        !matches!(self, Self::None | Self::OnePerNode)
-    }
 }
 
 /// The members of a StatefulSet.
@@ -137,14 +129,7 @@ impl Owner {
             Kind::ReplicaSet => {
                 match found(&namespace.replica_sets, |set| &set.metadata, reference) {
                     Known::Yes(None | Some(Found::SameName(_))) => {
-                        // A Deployment may have removed it (`revisionHistoryLimit`).
-                        let Some(deployment) = selecting(pod, &namespace.deployments) else {
-                            return Self::Gone { was: what };
-                        };
-                        event_on = deployment_reference(deployment);
-                        let name = event_on.name.as_deref().unwrap_or_default();
-                        shown = format!("Deployment/{name}");
-                        Known::Yes(Promise::None)
+                        return Self::Gone { was: what };
                     }
                     Known::Yes(Some(Found::Itself(set))) => {
                         if let Some(above) = controller(&set.metadata) {
@@ -224,32 +209,6 @@ fn is_gone<T>(
     matches!(found, Known::Yes(None | Some(Found::SameName(_))))
 }
 
-/// The Deployment that selects `pod` and is not being deleted. It runs other pods in place of those of a
-/// ReplicaSet that it removed.
-fn selecting<'a>(pod: &Pod, deployments: &'a Known<Vec<Deployment>>) -> Option<&'a Deployment> {
-    let labels = pod.metadata.labels.as_ref()?;
-    if !labels.contains_key("pod-template-hash") {
-        return None;
-    }
-    deployments.value()?.iter().find(|deployment| {
-        let selector = deployment.spec.as_ref().map(|spec| &spec.selector);
-        deployment.metadata.deletion_timestamp.is_none()
-            && selector.is_some_and(|selector| selects(selector, labels))
-    })
-}
-
-fn deployment_reference(deployment: &Deployment) -> ObjectReference {
-    let metadata = &deployment.metadata;
-    ObjectReference {
-        api_version: Some("apps/v1".to_owned()),
-        kind: Some("Deployment".to_owned()),
-        name: metadata.name.clone(),
-        uid: metadata.uid.clone(),
-        namespace: metadata.namespace.clone(),
-        ..ObjectReference::default()
-    }
-}
-
 /// The text for a controller that was deleted and created again.
 fn anew(what: &str) -> String {
     format!("{what} (a new one of that name)")
@@ -305,7 +264,7 @@ fn is_ending(job: &Job) -> bool {
     is_ending && !bugs::active(Bug::EndingJobWaitsForNothing)
 }
 
-pub(super) fn promise_of_job(job: &Job) -> Promise {
+fn promise_of_job(job: &Job) -> Promise {
     if is_ending(job) {
         return Promise::EndOfJobWaits;
     }

@@ -46,10 +46,6 @@ pub struct PodConditions {
     pub ready: bool,
     /// Since when it is not ready.
     pub unready_since: Option<Instant>,
-    /// `status.reason` is `NodeLost`.
-    pub node_lost: bool,
-    /// It was evicted because of a taint of its node, such as that of an unreachable node.
-    pub evicted_by_taint: bool,
 }
 
 impl PodSnapshot {
@@ -157,16 +153,11 @@ pub(crate) fn is_true(condition: &PodCondition) -> bool {
 }
 
 fn conditions(pod: &Pod) -> PodConditions {
-    let status = pod.status.as_ref();
     let ready = condition(pod, "Ready");
-    let disrupted = condition(pod, "DisruptionTarget").filter(|one| is_true(one));
     PodConditions {
         ready: ready.is_some_and(is_true),
         unready_since: ready
             .filter(|condition| !is_true(condition))
             .and_then(|condition| condition.last_transition_time.as_ref().map(instant)),
-        node_lost: status.is_some_and(|status| status.reason.as_deref() == Some("NodeLost")),
-        evicted_by_taint: disrupted
-            .is_some_and(|condition| condition.reason.as_deref() == Some("DeletionByTaintManager")),
     }
 }

@@ -168,45 +168,6 @@ fn a_replication_controller_that_was_deleted_replaces_nothing() {
     assert!(!is_gone(unread()));
 }
 
-#[test]
-fn a_deployment_replaces_the_pods_of_a_replica_set_that_it_removed() {
-    let mut pod = pod("False", &json!([]));
-    let owners = pod.metadata.owner_references.as_mut().expect("owners");
-    owners[1].kind = "ReplicaSet".to_owned();
-    let mut labels = json!({"app": "web", "pod-template-hash": "5d4f"});
-    let mut owner = |labels: &Value, deployment: Value| {
-        pod.metadata.labels = Some(read(labels.clone()));
-        let mut object = json!({
-            "metadata": {"name": "shop", "uid": "d-1"},
-            "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": {}},
-        });
-        for (field, value) in deployment.as_object().expect("a change") {
-            object["metadata"][field] = value.clone();
-        }
-        let namespace = NamespaceEvidence {
-            replica_sets: Known::Yes(Vec::new()),
-            deployments: Known::Yes(read(json!([object]))),
-            ..NamespaceEvidence::default()
-        };
-        match Owner::of(&pod, &namespace) {
-            Owner::Controller { what, promise, .. } => {
-                assert_eq!(promise, Known::Yes(Promise::None));
-                Some(what)
-            }
-            _ => None,
-        }
-    };
-    assert_eq!(
-        owner(&labels, json!({})).as_deref(),
-        Some("Deployment/shop")
-    );
-    let deleted = json!({"deletionTimestamp": "2026-11-22T18:00:00Z"});
-    assert_eq!(owner(&labels, deleted), None);
-    labels["app"] = json!("other");
-    assert_eq!(owner(&labels, json!({})), None);
-    assert_eq!(owner(&json!({"app": "web"}), json!({})), None);
-}
-
 /// The promise of the controller of a pod whose ReplicaSet `web` has so many `replicas` and belongs to a
 /// Deployment `shop`.
 fn promise_of_deployment(replicas: u32, deployments: Known<Value>) -> Known<Promise> {

@@ -1,17 +1,13 @@
 //! What is lost if a node is fenced, and which pods stay on it.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::core::v1::Pod;
 
 use super::remains::stays;
 use crate::bugs::{self, Bug};
 use crate::constants::{OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
-use crate::controller::controller;
-use crate::facts::pod::{full_name, has_ended, namespace};
+use crate::controller::{Kind, controller};
+use crate::facts::pod::{full_name, has_ended};
 use crate::facts::source::volumes;
-use crate::facts::{NamespaceEvidence, Owner};
-use crate::known::Known;
 use crate::taint::{NoExecute, OutOfService};
 
 /// What fencing costs, as lists of pods (`NAMESPACE/NAME`). Except in `twice`, pods that are already being
@@ -22,8 +18,8 @@ pub struct Cost {
     pub no_owner: Vec<String>,
     /// Pods that lose the data of an emptyDir.
     pub scratch: Vec<String>,
-    /// Pods that may run twice although their controller promises to run only one, because the node is only
-    /// cut off. Includes pods that are already being deleted, and those whose controller could not be read.
+    /// Pods that may run twice although their controller may promise to run only one, because the node is only
+    /// cut off. Includes pods that are already being deleted.
     pub twice: Vec<String>,
     /// Pods that stay, because they tolerate the taint or are static.
     pub staying: Vec<String>,
@@ -31,11 +27,14 @@ pub struct Cost {
 
 impl Cost {
     /// What is lost if a node with these `pods` is fenced. `taint` is the out-of-service taint that the node
-    /// already has. `twice` is empty, because it needs more reads.
+    /// already has.
     #[must_use]
-    pub fn of(pods: &[Pod], taint: &OutOfService) -> Self {
+    pub fn of(pods: &[Pod], taint: &OutOfService, is_only_cut_off: bool) -> Self {
         let mut cost = Self::default();
         for pod in pods {
+            if is_only_cut_off && is_deleted(pod, taint) && may_be_the_only_one(pod) {
+                cost.twice.push(full_name(pod));
+            }
             if pod.metadata.deletion_timestamp.is_some() || has_ended(pod) {
                 continue;
             }
@@ -56,32 +55,18 @@ impl Cost {
 
 /// Whether `pod` is still running, as far as known, and Kubernetes deletes it once the node is fenced. Pods
 /// that are already being deleted are force-deleted, even if they tolerate the taint (`gcTerminating`).
-pub(crate) fn is_deleted(pod: &Pod, taint: &OutOfService) -> bool {
+fn is_deleted(pod: &Pod, taint: &OutOfService) -> bool {
     match pod.metadata.deletion_timestamp {
         Some(_) => !has_ended(pod) && !bugs::active(Bug::EndingIsGone),
         None => leaves(pod, taint),
     }
 }
 
-/// Those of the `deleted` pods that may run twice if the node is only cut off. The controllers that were read
-/// are in `namespaces`.
-pub(crate) fn twice(
-    deleted: &[&Pod],
-    namespaces: &BTreeMap<String, NamespaceEvidence>,
-) -> Vec<String> {
-    let unread = NamespaceEvidence::default();
-    let runs_twice = |pod: &&&Pod| {
-        let evidence = namespaces.get(namespace(pod)).unwrap_or(&unread);
-        match Owner::of(pod, evidence) {
-            Owner::Controller { promise, .. } => match promise {
-                Known::Yes(promise) => promise.forbids_two(),
-                Known::Unknown(_) => true,
-            },
-            Owner::Nothing | Owner::Gone { .. } => false,
-        }
-    };
-    let twice = deleted.iter().filter(runs_twice);
-    twice.map(|pod| full_name(pod)).collect()
+/// Whether the controller of `pod` may promise that it does not run beside its replacement. A Job decides this
+/// itself, and nothing is known about other kinds.
+fn may_be_the_only_one(pod: &Pod) -> bool {
+    let kind = controller(&pod.metadata).map(Kind::of);
+    matches!(kind, Some(Kind::StatefulSet | Kind::Job | Kind::Other))
 }
 
 /// Whether `pod` is still running, as far as known, and leaves its node once the node is fenced.
@@ -133,21 +118,20 @@ mod tests {
             pod("going", deleted, scratch(), "Running"),
             pod("over", json!({}), scratch(), "Succeeded"),
         ];
-        let cost = Cost::of(&pods, &OutOfService::No);
+        let cost = Cost::of(&pods, &OutOfService::No, false);
         assert_eq!(cost.no_owner, ["shop/bare"]);
         assert_eq!(cost.scratch, ["shop/bare", "shop/owned"]);
         assert_eq!(cost.staying, ["shop/proxy"]);
     }
 
-    /// The promise of the controller counts, and pods that are already being deleted go too.
+    /// Pods that are already being deleted are deleted too.
     #[test]
-    fn pods_of_a_node_that_is_cut_off_run_twice_if_their_controller_forbids_it() {
-        let pod = |name: &str, kind: &str, controller: &str, more: Value| -> Pod {
+    fn pods_of_a_node_that_is_cut_off_may_run_twice() {
+        let pod = |name: &str, kind: &str, more: Value| -> Pod {
             let group = if kind == "Job" { "batch/v1" } else { "apps/v1" };
             let mut pod = json!({
                 "metadata": {"namespace": "shop", "name": name, "ownerReferences": [{
-                    "apiVersion": group, "kind": kind, "name": controller, "uid": controller,
-                    "controller": true,
+                    "apiVersion": group, "kind": kind, "name": "web", "uid": "web", "controller": true,
                 }]},
                 "spec": {"containers": [], "tolerations": more["tolerations"]},
                 "status": {"phase": more["phase"]},
@@ -162,49 +146,29 @@ mod tests {
         let mut over = deleted();
         over["phase"] = json!("Failed");
         let pods = [
-            pod("db-0", "StatefulSet", "db", none()),
-            pod("db-1", "StatefulSet", "db", deleted()),
-            pod("db-2", "StatefulSet", "db", tolerant.clone()),
-            pod("db-3", "StatefulSet", "db", over),
+            pod("db-0", "StatefulSet", none()),
+            pod("db-1", "StatefulSet", deleted()),
+            pod("db-2", "StatefulSet", tolerant.clone()),
+            pod("db-3", "StatefulSet", over),
             pod(
                 "db-4",
                 "StatefulSet",
-                "db",
                 json!({"tolerations": tolerant["tolerations"]}),
             ),
-            pod("strict", "Job", "strict", none()),
-            pod("loose", "Job", "loose", none()),
-            pod("plain", "ReplicaSet", "plain", deleted()),
-            pod("log", "DaemonSet", "log", deleted()),
+            pod("copy", "Job", none()),
+            pod("backup", "Backup", none()),
+            pod("plain", "ReplicaSet", deleted()),
+            pod("log", "DaemonSet", deleted()),
         ];
-        let jobs = ["strict", "loose"].map(|name| {
-            let policy = if name == "strict" {
-                "Failed"
-            } else {
-                "TerminatingOrFailed"
-            };
-            json!({
-                "metadata": {"name": name, "uid": name},
-                "spec": {"template": {}, "podReplacementPolicy": policy},
-            })
-        });
-        let sets =
-            json!([{"metadata": {"name": "plain", "uid": "plain"}, "spec": {"selector": {}}}]);
-        let namespace = NamespaceEvidence {
-            jobs: Known::Yes(serde_json::from_value(json!(jobs)).expect("Jobs")),
-            replica_sets: Known::Yes(serde_json::from_value(sets).expect("ReplicaSets")),
-            ..NamespaceEvidence::default()
-        };
-        let deleted: Vec<&Pod> = { pods.iter() }
-            .filter(|pod| is_deleted(pod, &OutOfService::No))
-            .collect();
-        let read = BTreeMap::from([("shop".to_owned(), namespace)]);
-        let expected = ["shop/db-0", "shop/db-1", "shop/db-2", "shop/strict"];
-        assert_eq!(twice(&deleted, &read), expected);
-        // What can't be read may promise to run only one.
-        assert_eq!(
-            twice(&deleted, &BTreeMap::new()),
-            [&expected[..], &["shop/loose", "shop/plain"]].concat()
-        );
+        let twice = |is_cut_off| Cost::of(&pods, &OutOfService::No, is_cut_off).twice;
+        let expected = [
+            "shop/db-0",
+            "shop/db-1",
+            "shop/db-2",
+            "shop/copy",
+            "shop/backup",
+        ];
+        assert_eq!(twice(true), expected);
+        assert_eq!(twice(false), [""; 0]);
     }
 }

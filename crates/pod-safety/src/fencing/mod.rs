@@ -19,4 +19,4 @@ pub use machine::Machine;
 pub use record::{How, Proof, Record};
 pub use recording::{Recording, Written};
 pub use remains::Remains;
-pub use unchanged_heartbeat::{UnchangedHeartbeat, Watched};
+pub use unchanged_heartbeat::UnchangedHeartbeat;

@@ -53,26 +53,15 @@ pub fn unfenced(node: &Value) -> Value {
     patch(node, &Value::Null, taints)
 }
 
-/// What a Node has of a fencing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
-    /// It has an out-of-service taint.
-    pub has_taint: bool,
-    /// It has our annotation.
-    pub has_record: bool,
-}
-
-impl Left {
-    /// What `node` has of a fencing; `None` if it has nothing.
-    #[must_use]
-    pub fn on(node: &Node) -> Option<Self> {
-        let annotations = node.metadata.annotations.as_ref();
-        let left = Self {
-            has_taint: OutOfService::of(taint::taints(node)).is_asserted(),
-            has_record: annotations.is_some_and(|all| all.contains_key(ANNOTATION)),
-        };
-        (left.has_taint || left.has_record).then_some(left)
-    }
+/// Whether `node` has an out-of-service taint, and whether it has our annotation.
+#[must_use]
+pub fn marks(node: &Node) -> (bool, bool) {
+    let annotations = node.metadata.annotations.as_ref();
+    let is_tainted = OutOfService::of(taint::taints(node)).is_asserted();
+    (
+        is_tainted,
+        annotations.is_some_and(|all| all.contains_key(ANNOTATION)),
+    )
 }
 
 fn patch(node: &Value, record: &Value, taints: Vec<Value>) -> Value {
@@ -178,22 +167,16 @@ mod tests {
 
     #[test]
     fn a_taint_of_any_effect_or_a_record_is_left() {
-        let left = |has_taint, has_record| {
-            Some(Left {
-                has_taint,
-                has_record,
-            })
-        };
         let other = json!({"key": "gpu", "effect": "NoSchedule"});
         let taint = json!({"key": OUT_OF_SERVICE, "value": "x", "effect": "NoSchedule"});
-        let on = |seen: &Value| Left::on(&Node::deserialize(seen).expect("a Node"));
+        let on = |seen: &Value| marks(&Node::deserialize(seen).expect("a Node"));
         let mut seen = node(&json!([other]));
-        assert_eq!(on(&seen), None);
+        assert_eq!(on(&seen), (false, false));
         seen["metadata"]["annotations"] = json!({ANNOTATION: "unreadable"});
-        assert_eq!(on(&seen), left(false, true));
+        assert_eq!(on(&seen), (false, true));
         seen["spec"]["taints"] = json!([other, taint]);
-        assert_eq!(on(&seen), left(true, true));
-        assert_eq!(on(&node(&json!([taint]))), left(true, false));
+        assert_eq!(on(&seen), (true, true));
+        assert_eq!(on(&node(&json!([taint]))), (true, false));
     }
 
     #[test]

@@ -80,17 +80,6 @@ impl Lock {
     }
 }
 
-/// Why a record is not valid any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outdated {
-    /// The machine was restarted since, or another machine has its name.
-    Restarted,
-    /// The Node has no taint that evicts its pods.
-    Untainted,
-    /// It is unknown whether the machine was restarted since.
-    UnknownBoot,
-}
-
 /// The next step of a fencing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -183,18 +172,10 @@ impl FencingEvidence {
         }
     }
 
-    /// The record that a new one replaces, and why it is not valid; `None` if there is none.
+    /// The record that a new one replaces; `None` if there is none.
     #[must_use]
-    pub fn replaced(&self) -> Option<(&Record, Outdated)> {
-        let record = self.state.record.as_ref().filter(|_| !self.is_fenced())?;
-        Some((
-            record,
-            match self.state.since {
-                Some(Since::NewNode | Since::Restarted) => Outdated::Restarted,
-                _ if !self.state.out_of_service.is_evicting() => Outdated::Untainted,
-                Some(Since::SameBoot | Since::Unknown) | None => Outdated::UnknownBoot,
-            },
-        ))
+    pub fn replaced(&self) -> Option<&Record> {
+        self.state.record.as_ref().filter(|_| !self.is_fenced())
     }
 }
 
@@ -327,26 +308,6 @@ mod tests {
             evidence.hook = Some(hook());
         });
         assert_eq!(followed, Ok(Step::Follow));
-    }
-
-    #[test]
-    fn a_record_that_will_be_replaced_says_why_it_does_not_count() {
-        let outdated = |change: fn(&mut FencingEvidence)| {
-            let mut evidence = fenced();
-            change(&mut evidence);
-            evidence.replaced().map(|(_, outdated)| outdated)
-        };
-        assert_eq!(outdated(|_| ()), None);
-        assert_eq!(outdated(|evidence| evidence.state.record = None), None);
-        assert_eq!(
-            outdated(|evidence| evidence.state.out_of_service = OutOfService::No),
-            Some(Outdated::Untainted)
-        );
-        for (boot_id, expected) in [("", Outdated::UnknownBoot), ("c", Outdated::Restarted)] {
-            let mut evidence = fenced();
-            is_now(&mut evidence, machine("u", boot_id));
-            assert_eq!(evidence.replaced().map(|(_, why)| why), Some(expected));
-        }
     }
 
     #[test]

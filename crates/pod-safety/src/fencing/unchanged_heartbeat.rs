@@ -1,8 +1,7 @@
 //! Whether a suspect has stopped sending heartbeats.
 
-use maintenance_lease::protocol::{BootInstant, Span};
+use maintenance_lease::protocol::BootInstant;
 
-use crate::constants::HEARTBEAT_DURATION;
 use crate::known::Known;
 use crate::node_health::Heartbeat;
 
@@ -12,24 +11,6 @@ use crate::node_health::Heartbeat;
 pub struct UnchangedHeartbeat {
     heartbeat: Known<Option<Heartbeat>>,
     since: BootInstant,
-    /// A change of the heartbeat was observed.
-    has_changed: bool,
-}
-
-/// The result of watching the heartbeat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watched {
-    /// The kubelet reported.
-    Reports,
-    /// The kubelet has stopped reporting.
-    Stopped,
-    /// Unknown. A live kubelet may not have reported within this time.
-    TooShort {
-        /// How long the heartbeat was watched.
-        time: Span,
-        /// How long it must be watched.
-        needed: Span,
-    },
 }
 
 impl UnchangedHeartbeat {
@@ -41,31 +22,12 @@ impl UnchangedHeartbeat {
         heartbeat: &Known<Option<Heartbeat>>,
         at: BootInstant,
     ) -> Self {
-        let has_changed = earlier.as_ref().is_some_and(|unchanged| {
-            let both = unchanged.heartbeat.value().zip(heartbeat.value());
-            unchanged.has_changed || both.is_some_and(|(before, now)| before != now)
-        });
         earlier
             .filter(|unchanged| unchanged.heartbeat == *heartbeat)
             .unwrap_or_else(|| Self {
                 heartbeat: heartbeat.clone(),
                 since: at,
-                has_changed,
             })
-    }
-
-    /// The result of watching until `at`.
-    #[must_use]
-    pub fn watched(&self, at: BootInstant) -> Watched {
-        let heartbeat = self.heartbeat.value().copied().flatten();
-        match (self.is_over(at), self.has_changed) {
-            (true, _) => Watched::Stopped,
-            (false, true) => Watched::Reports,
-            (false, false) => Watched::TooShort {
-                time: at.since(self.since),
-                needed: heartbeat.map_or(HEARTBEAT_DURATION, |heartbeat| heartbeat.duration),
-            },
-        }
     }
 
     /// Whether a live kubelet would have renewed the heartbeat before `at`, the start of the last read. A
@@ -98,35 +60,28 @@ mod tests {
             }))
         };
         let unread = Known::Unknown(Why::NotRead);
-        let seconds = Span::seconds;
-        let short = |time| Watched::TooShort {
-            time: seconds(time),
-            needed: seconds(40),
-        };
-        for (reads, now, watched) in [
-            (vec![(beat(1), 100)], 139, short(39)),
-            (vec![(beat(1), 100)], 140, Watched::Stopped),
-            (vec![(beat(1), 100), (beat(1), 120)], 140, Watched::Stopped),
+        for (reads, now, is_over) in [
+            (vec![(beat(1), 100)], 139, false),
+            (vec![(beat(1), 100)], 140, true),
+            (vec![(beat(1), 100), (beat(1), 120)], 140, true),
             // The kubelet reported. Its clock does not matter.
-            (vec![(beat(1), 100), (beat(2), 120)], 140, Watched::Reports),
-            (vec![(beat(2), 100), (beat(1), 120)], 159, Watched::Reports),
-            (vec![(beat(2), 100), (beat(1), 120)], 160, Watched::Stopped),
+            (vec![(beat(1), 100), (beat(2), 120)], 140, false),
+            (vec![(beat(2), 100), (beat(1), 120)], 159, false),
+            (vec![(beat(2), 100), (beat(1), 120)], 160, true),
             // It is unknown what happened in between.
             (
                 vec![(beat(1), 100), (unread.clone(), 120), (beat(1), 121)],
                 160,
-                short(39),
+                false,
             ),
-            (vec![(unread.clone(), 100)], 999, short(899)),
+            (vec![(unread.clone(), 100)], 999, false),
             // There is no heartbeat to watch. Only the control plane shows whether the node is unreachable.
-            (vec![(Known::Yes(None), 100)], 100, Watched::Stopped),
+            (vec![(Known::Yes(None), 100)], 100, true),
         ] {
             let unchanged = reads.iter().fold(None, |earlier, (heartbeat, read)| {
                 Some(UnchangedHeartbeat::after(earlier, heartbeat, at(*read)))
             });
             let unchanged = unchanged.expect("a read");
-            assert_eq!(unchanged.watched(at(now)), watched, "{reads:?} {now}");
-            let is_over = watched == Watched::Stopped;
             assert_eq!(unchanged.is_over(at(now)), is_over, "{reads:?} {now}");
         }
     }

@@ -23,16 +23,12 @@ pub struct UnfenceEvidence {
 pub enum Refusal {
     /// Its kubelet does not report.
     Unreachable,
-    /// Its kubelet does not report, and the node has only our annotation. Kubernetes ignores this annotation.
-    Untainted,
     /// It is unknown whether its kubelet reports.
     HeartbeatUnknown(Why),
     /// It has the taint of somebody else, and no record says which boot ran before.
     Unrecorded,
-    /// It was not restarted since it was fenced, so earlier pods may still run.
+    /// It is not known to have been restarted since it was fenced, so earlier pods may still run.
     NotRestarted(Box<Record>),
-    /// It is unknown whether it was restarted since it was fenced, so earlier pods may still run.
-    RestartUnknown(Box<Record>),
 }
 
 impl UnfenceEvidence {
@@ -51,8 +47,7 @@ impl UnfenceEvidence {
         match (self.state.trusted_heartbeat(now), self.state.is_fresh(now)) {
             (Known::Unknown(why), _) => return Err(Refusal::HeartbeatUnknown(why)),
             (_, Some(true)) => {}
-            _ if self.state.out_of_service.is_asserted() => return Err(Refusal::Unreachable),
-            _ => return Err(Refusal::Untainted),
+            _ => return Err(Refusal::Unreachable),
         }
         if insist {
             return Ok(());
@@ -67,8 +62,9 @@ impl UnfenceEvidence {
             Some(Since::NewNode | Since::Restarted) => Ok(()),
             Some(Since::SameBoot) if bugs::active(Bug::UnfenceWithoutRestart) => Ok(()),
             Some(Since::SameBoot | Since::Unknown) | None if is_undone => Ok(()),
-            Some(Since::SameBoot) => Err(Refusal::NotRestarted(Box::new(record.clone()))),
-            Some(Since::Unknown) | None => Err(Refusal::RestartUnknown(Box::new(record.clone()))),
+            Some(Since::SameBoot | Since::Unknown) | None => {
+                Err(Refusal::NotRestarted(Box::new(record.clone())))
+            }
         }
     }
 }
@@ -124,14 +120,13 @@ mod tests {
     #[test]
     fn a_restart_or_a_new_node_brings_it_back() {
         let same = alive(powered_off());
-        let record = Box::new(record(powered_off()));
-        let refusal = Refusal::NotRestarted(record.clone());
-        assert_eq!(verdict(&same), Err(refusal));
+        let refusal = Refusal::NotRestarted(Box::new(record(powered_off())));
+        assert_eq!(verdict(&same), Err(refusal.clone()));
         assert_eq!(same.may_unfence(Now::at(NOW), true), Ok(()));
         for (since, expected) in [
             (Since::Restarted, Ok(())),
             (Since::NewNode, Ok(())),
-            (Since::Unknown, Err(Refusal::RestartUnknown(record))),
+            (Since::Unknown, Err(refusal)),
         ] {
             let mut evidence = same.clone();
             evidence.state.since = Some(since);
@@ -187,19 +182,5 @@ mod tests {
         assert_eq!(evidence.may_unfence(Now::at(NOW), true), Ok(()));
         evidence.state.out_of_service = OutOfService::No;
         assert!(!evidence.is_fenced());
-    }
-
-    #[test]
-    fn an_unreachable_node_that_nobody_tainted_is_not_called_fenced() {
-        for (out_of_service, refusal) in [
-            (OutOfService::Asserted, Refusal::Unreachable),
-            (OutOfService::No, Refusal::Untainted),
-        ] {
-            let mut evidence = alive(powered_off());
-            evidence.state.record = None;
-            evidence.state.heartbeat = Known::Yes(Some((NOW - Span::seconds(90)).into()));
-            evidence.state.out_of_service = out_of_service;
-            assert_eq!(evidence.may_unfence(Now::at(NOW), true), Err(refusal));
-        }
     }
 }

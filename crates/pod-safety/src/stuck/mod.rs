@@ -1,12 +1,11 @@
-//! What is stuck on unhealthy nodes: pods that do not end or may no longer run, and replacements that wait
-//! for them. Also volumes that stay attached, and namespaces whose deletion waits for stuck pods.
+//! What is stuck on unhealthy nodes: pods that do not end or may no longer run, replacements that wait for
+//! them, and volumes that stay attached.
 
 pub mod attachment;
 
 use std::collections::{BTreeMap, HashSet};
 
 use k8s_openapi::api::core::v1 as core;
-use maintenance_lease::protocol::Instant;
 
 pub use self::attachment::{Attachment, Orphan, orphan};
 use crate::controller::{controller, shown_as};
@@ -52,17 +51,6 @@ pub struct StuckVolume {
     pub orphan: Orphan,
 }
 
-/// A namespace that is being deleted and cannot be removed before its stuck pods.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockedNamespace {
-    /// Its name.
-    pub name: String,
-    /// When its deletion was requested.
-    pub since: Instant,
-    /// The number of stuck pods in it.
-    pub pods: usize,
-}
-
 /// Everything that is stuck on some nodes.
 #[derive(Clone, Debug)]
 pub struct Stuck {
@@ -74,8 +62,6 @@ pub struct Stuck {
     pub waiting: Vec<StuckPod>,
     /// The stuck volumes, by node and name.
     pub volumes: Vec<StuckVolume>,
-    /// The blocked namespaces, by name.
-    pub namespaces: Vec<BlockedNamespace>,
     /// What could not be read.
     pub unread: Vec<Unread>,
 }
@@ -138,23 +124,9 @@ pub(crate) fn own_claims(pod: &core::Pod) -> impl Iterator<Item = (String, Strin
     claims(pod).map(move |claim| (namespace.clone(), claim))
 }
 
-/// The `namespaces`, all of which are being deleted, that contain stuck `pods`.
-pub(crate) fn blocked(
-    namespaces: &[(String, Instant)],
-    pods: &[StuckPod],
-) -> Vec<BlockedNamespace> {
-    let blocked = namespaces.iter().map(|(name, since)| BlockedNamespace {
-        pods: pods.iter().filter(|pod| pod.namespace == *name).count(),
-        name: name.clone(),
-        since: *since,
-    });
-    let mut blocked: Vec<_> = blocked.filter(|namespace| namespace.pods > 0).collect();
-    blocked.sort_by(|a, b| a.name.cmp(&b.name));
-    blocked
-}
-
 #[cfg(test)]
 mod tests {
+    use maintenance_lease::protocol::Instant;
     use serde_json::{Value, json};
 
     use super::*;

@@ -18,23 +18,8 @@ pub enum Eviction {
         desired: i32,
         /// The number of pods that are healthy.
         healthy: i32,
-    },
-    /// The disruption controller could not process the budget, so its numbers are not trustworthy.
-    SyncFailed {
-        /// Its name.
-        name: String,
-        /// The controller's message.
-        message: String,
-    },
-    /// The budget counts no pods, because the pods that it covers have no controller. It allows no eviction.
-    NoneCounted {
-        /// Its name.
-        name: String,
-    },
-    /// The disruption controller has not processed the budget since it was changed.
-    Unprocessed {
-        /// Its name.
-        name: String,
+        /// Why the disruption controller could not process the budget, so that it allows nothing.
+        failure: Option<String>,
     },
     /// Several budgets cover the pod, which the API does not support.
     Several {
@@ -81,24 +66,17 @@ impl Eviction {
                 && one.reason == "SyncFailed"
                 && !one.message.is_empty()
         });
-        if let Some(condition) = failed {
-            let message = condition.message.clone();
-            return Some(Self::SyncFailed { name, message });
-        }
-        if status.observed_generation.unwrap_or(0) < budget.metadata.generation.unwrap_or(0) {
-            return Some(Self::Unprocessed { name });
-        }
-        match status.disruptions_allowed.unwrap_or(0) {
-            1.. => None,
-            _ if status.expected_pods.unwrap_or(0) == 0 && healthy > desired => {
-                Some(Self::NoneCounted { name })
-            }
-            _ => Some(Self::Budget {
-                name,
-                desired,
-                healthy,
-            }),
-        }
+        // The API server does not use the numbers of an earlier generation either.
+        let is_processed =
+            status.observed_generation.unwrap_or(0) >= budget.metadata.generation.unwrap_or(0);
+        let is_allowed = is_processed && status.disruptions_allowed.unwrap_or(0) > 0;
+        let failure = failed.map(|condition| condition.message.clone());
+        (failure.is_some() || !is_allowed).then_some(Self::Budget {
+            name,
+            desired,
+            healthy,
+            failure,
+        })
     }
 }
 
@@ -156,6 +134,7 @@ mod tests {
                 name: "web".to_owned(),
                 desired: 2,
                 healthy,
+                failure: None,
             })
         };
         for (pod, budget, expected) in [
@@ -165,13 +144,7 @@ mod tests {
             (&unready, &short, blocked(1)),
             (&unready, &always, None),
             (&ready, &always, blocked(1)),
-            (
-                &ready,
-                &stale,
-                Some(Eviction::Unprocessed {
-                    name: "web".to_owned(),
-                }),
-            ),
+            (&ready, &stale, blocked(2)),
             (&pod("Pending", "False"), &short, None),
             (&pod("Failed", "False"), &short, None),
         ] {
@@ -187,16 +160,13 @@ mod tests {
             "lastTransitionTime": "1970-01-01T00:00:00Z",
         }]}});
         let failed = refused(&ready, &[budget(0, 0, 0, &failed)]);
-        let expected = Eviction::SyncFailed {
+        let expected = Eviction::Budget {
             name: "web".to_owned(),
-            message: "found no controllers for pod \"web-0\"".to_owned(),
+            desired: 0,
+            healthy: 0,
+            failure: Some("found no controllers for pod \"web-0\"".to_owned()),
         };
         assert_eq!(failed, Some(expected));
-        let uncounted = budget(1, 0, 0, &json!({"status": {"expectedPods": 0}}));
-        let expected = Eviction::NoneCounted {
-            name: "web".to_owned(),
-        };
-        assert_eq!(refused(&ready, &[uncounted]), Some(expected));
         let several = refused(&ready, &[full.clone(), full]);
         assert!(matches!(several, Some(Eviction::Several { names }) if names == ["web", "web"]));
         assert_eq!(refused(&ready, &[]), None);

@@ -14,12 +14,6 @@ use crate::wire::instant;
 /// and the volume is created for that node (`AnnSelectedNode`).
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
-/// The annotation on a claim that was bound to its volume (`AnnBindCompleted`).
-const BOUND: &str = "pv.kubernetes.io/bind-completed";
-
-/// The deprecated annotation with the storage class (`BetaStorageClassAnnotation`).
-const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
-
 /// The provisioner of a storage class whose volumes are created by hand.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
@@ -80,15 +74,6 @@ impl ClaimEvidence {
             .filter(|name| !name.is_empty())
     }
 
-    /// Whether it gets the default storage class as soon as there is one. An empty class, unlike none, means
-    /// that no volume is created.
-    fn gets_default_class(&self) -> bool {
-        let annotations = self.claim.metadata.annotations.as_ref();
-        let spec = self.claim.spec.as_ref();
-        spec.is_none_or(|spec| spec.storage_class_name.is_none())
-            && annotations.is_none_or(|all| !all.contains_key(BETA_CLASS))
-    }
-
     fn name(&self) -> &str {
         self.claim.metadata.name.as_deref().unwrap_or_default()
     }
@@ -115,7 +100,7 @@ pub fn diagnose_claim(evidence: &ClaimEvidence) -> Diagnosis {
         State::Pending => pending(&mut found, evidence),
         State::Lost => {
             let lost = evidence.volume_name().map(ToOwned::to_owned);
-            let lost = lost.map(|volume| Reason::VolumeLost { volume });
+            let lost = lost.map(|volume| Reason::VolumeMissing { volume });
             found.extend(lost);
         }
         _ => {}
@@ -158,7 +143,9 @@ fn pending(found: &mut Diagnosis, evidence: &ClaimEvidence) {
         });
         let own = evidence.claim.metadata.namespace.as_deref();
         match (volume, owner.flatten()) {
-            (Some(None), _) => found.push(without_volume(&evidence.claim, name)),
+            (Some(None), _) => found.push(Reason::VolumeMissing {
+                volume: name.to_owned(),
+            }),
             (_, Some((namespace, claim)))
                 if Some(&*namespace) != own || claim != evidence.name() =>
             {
@@ -177,8 +164,7 @@ fn pending(found: &mut Diagnosis, evidence: &ClaimEvidence) {
                 let waits = class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer");
                 found.push(match &*class.provisioner {
                     _ if waits && !is_chosen => Reason::FirstConsumer {
-                        pods: consumers(evidence, false),
-                        placed: consumers(evidence, true),
+                        pods: consumers(evidence),
                     },
                     NO_PROVISIONER => Reason::NoVolume,
                     provisioner => Reason::Provisioning {
@@ -192,33 +178,17 @@ fn pending(found: &mut Diagnosis, evidence: &ClaimEvidence) {
             None => {}
         }
     } else {
-        found.push(match evidence.gets_default_class() {
-            true => Reason::NoDefaultClass,
-            false => Reason::NoVolume,
-        });
+        found.push(Reason::NoVolume);
     }
     let warning = found.known("events", &evidence.warning);
     found.extend(warning.and_then(Clone::clone));
 }
 
-/// The reason for a claim whose `volume` does not exist.
-pub(super) fn without_volume(claim: &PersistentVolumeClaim, volume: &str) -> Reason {
-    let annotations = claim.metadata.annotations.as_ref();
-    let volume = volume.to_owned();
-    match annotations.is_some_and(|all| all.contains_key(BOUND)) {
-        true => Reason::VolumeLost { volume },
-        false => Reason::VolumeMissing { volume },
-    }
-}
-
-/// The pods that use the claim and have not ended: those with a node, or those without.
-fn consumers(evidence: &ClaimEvidence, are_placed: bool) -> Vec<String> {
+/// The pods that use the claim and have not ended.
+fn consumers(evidence: &ClaimEvidence) -> Vec<String> {
     let pods = evidence.pods.value().into_iter().flatten();
-    let waiting = pods.filter(|pod| {
-        node_name(pod).is_empty() != are_placed
-            && !has_ended(pod)
-            && claims(pod).any(|claim| claim == evidence.name())
-    });
+    let waiting =
+        pods.filter(|pod| !has_ended(pod) && claims(pod).any(|claim| claim == evidence.name()));
     waiting
         .filter_map(|pod| pod.metadata.name.clone())
         .collect()
@@ -315,10 +285,7 @@ mod tests {
             [Reason::NoVolume]
         );
         let late = Some(class(NO_PROVISIONER, "WaitForFirstConsumer"));
-        let none = Reason::FirstConsumer {
-            pods: vec![],
-            placed: vec![],
-        };
+        let none = Reason::FirstConsumer { pods: vec![] };
         assert_eq!(of_class(late.clone()), [none]);
         let pod = |name: &str, node: Option<&str>, phase: &str| {
             read::<Pod>(json!({
@@ -338,16 +305,12 @@ mod tests {
             ]);
         });
         let both = Reason::FirstConsumer {
-            pods: vec!["unscheduled".to_owned()],
-            placed: vec!["placed".to_owned()],
+            pods: vec!["unscheduled".to_owned(), "placed".to_owned()],
         };
         assert_eq!(reasons, [both]);
-        assert_eq!(
-            diagnosed(claim(json!({})), |_| {}),
-            [Reason::NoDefaultClass]
-        );
-        let empty = claim(json!({"storageClassName": ""}));
-        assert_eq!(diagnosed(empty, |_| {}), [Reason::NoVolume]);
+        for spec in [json!({}), json!({"storageClassName": ""})] {
+            assert_eq!(diagnosed(claim(spec), |_| {}), [Reason::NoVolume]);
+        }
 
         let naming = || claim(json!({"volumeName": "pv-1"}));
         let of_volume = |volume: Option<Value>| {
@@ -360,13 +323,6 @@ mod tests {
             volume: volume.clone(),
         };
         assert_eq!(of_volume(None), [missing]);
-        let mut bound = naming();
-        bound["metadata"]["annotations"] = json!({BOUND: "yes"});
-        let lost = Reason::VolumeLost {
-            volume: volume.clone(),
-        };
-        let reasons = diagnosed(bound, |evidence| evidence.volume = Known::Yes(None));
-        assert_eq!(reasons, [lost]);
         let bound_to =
             |name| Some(json!({"spec": {"claimRef": {"namespace": "shop", "name": name}}}));
         assert_eq!(of_volume(bound_to("data")), []);

@@ -103,9 +103,7 @@ pub enum StuckCode {
     ClaimUnbound,
     /// A claim of the pod is being deleted.
     ClaimTerminating,
-    /// The volume of the claim no longer exists.
-    VolumeLost,
-    /// The claim names a volume that does not exist.
+    /// The volume of the claim does not exist.
     VolumeMissing,
     /// A container waits.
     ContainerWaiting,
@@ -183,14 +181,13 @@ impl From<&Reason> for StuckCode {
             Reason::ClaimMissing { .. } => Self::ClaimMissing,
             Reason::ClaimUnbound { .. } => Self::ClaimUnbound,
             Reason::ClaimEnding { .. } => Self::ClaimTerminating,
-            Reason::VolumeLost { .. } => Self::VolumeLost,
             Reason::VolumeMissing { .. } => Self::VolumeMissing,
             Reason::Container { .. } => Self::ContainerWaiting,
             Reason::Eviction(_) => Self::DisruptionBudget,
             Reason::UsedBy { .. } => Self::InUse,
             Reason::FirstConsumer { .. } => Self::WaitForFirstConsumer,
             Reason::NoClass { .. } => Self::NoStorageClass,
-            Reason::NoDefaultClass | Reason::NoVolume => Self::NoVolume,
+            Reason::NoVolume => Self::NoVolume,
             Reason::VolumeTaken { .. } => Self::VolumeTaken,
             Reason::Provisioning { .. } => Self::Provisioning,
             Reason::Content { .. } => Self::NamespaceDeletionFailure,

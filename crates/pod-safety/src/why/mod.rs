@@ -33,8 +33,8 @@ pub struct Diagnosis {
     pub forced: bool,
     /// Why it is stuck, most important reason first. Empty if nothing blocks it.
     pub reasons: Vec<Reason>,
-    /// What waits for it.
-    pub blocks: Vec<Blocked>,
+    /// Its controller, such as `StatefulSet/web`, if it cannot replace the pod before the pod is gone.
+    pub waiting_owner: Option<String>,
     /// What could not be read.
     pub unread: Vec<Unread>,
 }
@@ -191,12 +191,7 @@ pub enum Reason {
         /// The claim.
         claim: String,
     },
-    /// The claim's volume no longer exists.
-    VolumeLost {
-        /// The PersistentVolume.
-        volume: String,
-    },
-    /// The claim names a volume that it was never bound to, and that does not exist.
+    /// The claim's volume does not exist.
     VolumeMissing {
         /// The PersistentVolume.
         volume: String,
@@ -219,20 +214,15 @@ pub enum Reason {
     },
     /// The claim's volume will be created for the node of the first pod that uses the claim.
     FirstConsumer {
-        /// The pods that use it and have no node yet.
+        /// The pods that use it.
         pods: Vec<String>,
-        /// The pods that use it and were created with a node, so that the scheduler does not choose one for the
-        /// volume.
-        placed: Vec<String>,
     },
     /// The claim's storage class does not exist.
     NoClass {
         /// Its name.
         class: String,
     },
-    /// No volume fits the claim, which names no storage class, and the cluster has no default class.
-    NoDefaultClass,
-    /// No volume fits the claim, and no provisioner creates one.
+    /// No volume fits the claim, and no storage class creates one.
     NoVolume,
     /// The volume that the claim names is bound to another claim.
     VolumeTaken {
@@ -326,23 +316,6 @@ pub struct User {
     pub finished: bool,
 }
 
-/// What waits for an object to be removed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Blocked {
-    /// Its controller, which cannot replace the pod before it is gone.
-    Replacement {
-        /// The controller, such as `StatefulSet/web`.
-        owner: String,
-    },
-    /// Its namespace, which is being deleted.
-    Namespace {
-        /// Its name.
-        name: String,
-        /// When the deletion of the namespace was requested.
-        since: Instant,
-    },
-}
-
 /// A fact that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
@@ -360,7 +333,7 @@ impl Diagnosis {
             node: None,
             forced: false,
             reasons: Vec::new(),
-            blocks: Vec::new(),
+            waiting_owner: None,
             unread: Vec::new(),
         }
     }

@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{
-    Namespace, PersistentVolume, PersistentVolumeClaim, Pod, PodCondition,
-};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, PodCondition};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use maintenance_lease::protocol::Now;
 
-use super::claim::without_volume;
 use super::taint_eviction::taint_eviction;
-use super::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, waiting};
+use super::{Diagnosis, Eviction, Finalizer, Reason, State, waiting};
 use crate::controller::{Kind, controller, shown_as};
 use crate::facts::pod::{has_ended, node_name, phase};
 use crate::facts::selectors::is_usable_on;
@@ -20,15 +17,12 @@ use crate::facts::volumes::{is_multi, modes};
 use crate::facts::{NodeRow, PodSnapshot, PresentNode};
 use crate::known::Known;
 use crate::node_health::Health;
-use crate::wire::instant;
 
 /// The objects that explain a pod. Objects that are not needed are not read.
 #[derive(Clone, Debug, Default)]
 pub struct PodEvidence {
     /// The pod.
     pub pod: Pod,
-    /// Its namespace, if the pod is being deleted.
-    pub namespace: Known<Option<Namespace>>,
     /// Its Node, and other Nodes that have its volumes; `None` if a Node does not exist.
     pub nodes: BTreeMap<String, Known<Option<PresentNode>>>,
     /// Its claims, by name.
@@ -169,7 +163,12 @@ pub fn diagnose_pod(evidence: &PodEvidence, now: Now) -> Diagnosis {
         }
         _ => {}
     }
-    blocks(&mut found, evidence, now);
+    let is_going = matches!(
+        found.state,
+        State::Ending { .. } | State::Terminating { .. } | State::Finalizing { .. }
+    );
+    let owner = controller(&pod.metadata).filter(|owner| Kind::of(owner).holds_names());
+    found.waiting_owner = owner.filter(|_| is_going).map(shown_as);
     found
 }
 
@@ -307,11 +306,9 @@ fn volumes(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
             Some(Some(volume)) if node_name(&evidence.pod).is_empty() => {
                 affinity(found, evidence, claim, volume);
             }
-            Some(None) => {
-                let claim = evidence.claims.get(claim).and_then(Known::value);
-                let claim = claim.and_then(Option::as_ref);
-                found.extend(claim.map(|claim| without_volume(claim, name)));
-            }
+            Some(None) => found.push(Reason::VolumeMissing {
+                volume: name.to_owned(),
+            }),
             _ => {}
         }
     }
@@ -384,31 +381,6 @@ fn warning(found: &mut Diagnosis, evidence: &PodEvidence) {
     let warning = found.known("events", &evidence.warning);
     let warning = warning.and_then(Clone::clone);
     found.extend(warning);
-}
-
-/// Adds what waits for the removal of the pod.
-fn blocks(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
-    let is_going = matches!(
-        found.state,
-        State::Ending { .. } | State::Terminating { .. } | State::Finalizing { .. }
-    );
-    if !is_going {
-        return;
-    }
-    let owner = controller(&evidence.pod.metadata).filter(|owner| Kind::of(owner).holds_names());
-    found.blocks.extend(owner.map(|owner| Blocked::Replacement {
-        owner: shown_as(owner),
-    }));
-    let namespace = found
-        .known("namespaces", &evidence.namespace)
-        .and_then(Option::as_ref);
-    let since = namespace.and_then(|namespace| namespace.metadata.deletion_timestamp.as_ref());
-    if let Some(since) = since.map(instant) {
-        found.blocks.push(Blocked::Namespace {
-            name: evidence.pod.metadata.namespace.clone().unwrap_or_default(),
-            since: since.min(now.latest),
-        });
-    }
 }
 
 fn is_attached(attachment: &VolumeAttachment) -> bool {
@@ -624,9 +596,8 @@ mod tests {
             let pod = pod(&json!({
                 "deletionTimestamp": "1970-01-01T00:07:40Z", "ownerReferences": owners,
             }));
-            !diagnose_pod(&PodEvidence::of(pod), Now::at(NOW))
-                .blocks
-                .is_empty()
+            let diagnosis = diagnose_pod(&PodEvidence::of(pod), Now::at(NOW));
+            diagnosis.waiting_owner.is_some()
         };
         assert!(!is_awaited(json!([])), "nobody replaces it");
         for (version, kind, expected) in [
