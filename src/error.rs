@@ -9,7 +9,7 @@ mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use maintenance_lease::protocol::{LockId, Now, Refusal};
+use maintenance_lease::protocol::{Instant, LockId, Now, Refusal};
 use maintenance_lease::{ApiError, Error, NodeLease, Refused};
 use other_tools::Finding;
 use pod_safety::Why;
@@ -155,8 +155,6 @@ pub(crate) enum Failure {
     Unanswered { waited: Duration },
     /// The API server's time is needed and not known, because this machine was paused.
     UnknownTime,
-    /// Checking all locks of a set took longer than they last.
-    TooSlow { node: String },
     /// A lock id was never that of a lock of this node's Lease.
     WrongLockId {
         node: String,
@@ -167,6 +165,8 @@ pub(crate) enum Failure {
     ReleaseFailed {
         node: String,
         lock_id: Option<LockId>,
+        /// When it ends by itself; `None`: it is on hold.
+        until: Option<Instant>,
         cause: Box<Failure>,
     },
     /// A second Ctrl-C, which ended the command at once.

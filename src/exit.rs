@@ -93,7 +93,6 @@ impl Failure {
             | Self::UnknownWrite { .. }
             | Self::NodeGone { .. }
             | Self::Unread { .. }
-            | Self::TooSlow { .. }
             | Self::UnknownTime
             | Self::UnknownUser
             | Self::Connect(_) => Kind::Other,
@@ -212,6 +211,7 @@ mod tests {
         let kept = Failure::ReleaseFailed {
             node: "worker-1".to_owned(),
             lock_id: None,
+            until: None,
             cause: Box::new(refused),
         };
         assert_eq!(Code::of(&kept, Some(Verb::Acquire)), Code::HELD);

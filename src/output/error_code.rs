@@ -113,7 +113,6 @@ impl ErrorCode {
             Failure::ReleaseFailed { .. } => Self::NotReleased,
             Failure::Input(_)
             | Failure::Unexpected(_)
-            | Failure::TooSlow { .. }
             | Failure::NotKept { .. }
             | Failure::NoLongerFenced { .. }
             | Failure::StaysFenced { .. }

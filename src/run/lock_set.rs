@@ -114,9 +114,10 @@ impl LockCommand<'_> {
             results.by_node.extend(held.chain(failed));
             results.interrupted = outcome.interrupted;
             drop((line, notice));
-            for node in &outcome.rewritten {
-                let rewritten = change::may_be_rewritten(node, self.session.program);
-                self.session.terminal.warn(rewritten);
+            let now = locks.server_time().now();
+            for change in outcome.replaced.values() {
+                let replaced = change::replaced(change, now);
+                replaced.map(|replaced| self.session.terminal.warn(replaced));
             }
             next = self.without_namespace(&nodes, &results).await?;
         }
@@ -156,17 +157,23 @@ pub(crate) async fn release_acquired(
     change: &Change,
     limit: Duration,
 ) -> Result<(), Failure> {
-    let node = change.node.clone();
     let cause = match timeout(limit, locks.release_acquired(change)).await {
         Ok(Ok(_)) => return Ok(()),
         Ok(Err(error)) => error.into(),
-        Err(_) => Failure::InterruptedWrite { node: node.clone() },
+        Err(_) => Failure::InterruptedWrite {
+            node: change.node.clone(),
+        },
     };
-    Err(Failure::ReleaseFailed {
-        node,
+    Err(not_released(change, cause))
+}
+
+fn not_released(change: &Change, cause: Failure) -> Failure {
+    Failure::ReleaseFailed {
+        node: change.node.clone(),
         lock_id: change.lock_id(),
+        until: change.until(),
         cause: Box::new(cause),
-    })
+    }
 }
 
 /// The failure for people, after a wait of at most `limit`.
@@ -178,13 +185,8 @@ fn failure(node: String, error: SetError, limit: Duration) -> Failure {
             waited: limit,
             obstacle: refused.map(Obstacle::Refused),
         },
-        SetError::TooSlow(_) => Failure::TooSlow { node },
         SetError::Interrupted { may_land: true } => Failure::InterruptedWrite { node },
         SetError::Interrupted { may_land: false } => Failure::Interrupted,
-        SetError::NotReleased { lock_id, cause } => Failure::ReleaseFailed {
-            node: node.clone(),
-            lock_id,
-            cause: Box::new(failure(node, *cause, limit)),
-        },
+        SetError::NotReleased { change, cause } => not_released(&change, (*cause).into()),
     }
 }

@@ -229,6 +229,12 @@ pub(crate) fn expired(change: &Change, now: Now, names_cordon: bool) -> Option<S
     }
 }
 
+/// Whose expired lock a command replaced, before it failed and released its own.
+pub(crate) fn replaced(change: &Change, now: Now) -> Option<String> {
+    let expired = expired(change, now, false)?;
+    Some(format!("{expired}; the node is free now"))
+}
+
 /// The node that was locked is fenced.
 pub(crate) fn fenced(change: &Change, program: &Program) -> Option<String> {
     let node = &change.node;
@@ -271,14 +277,6 @@ pub(crate) fn hold_unchanged(
 pub(crate) fn change_hold(lease: Option<&NodeLease>, flag: &str, program: &Program) -> String {
     let hold = program.of_verb(Verb::Hold.name(), lease);
     format!("change the hold with `{}`", hold.same_command(flag))
-}
-
-/// A set failed while it wrote its reason, ticket and expected end to the lock that the caller had before.
-pub(crate) fn may_be_rewritten(node: &str, program: &Program) -> String {
-    format!(
-        "your earlier lock on node/{node} may have the new reason, ticket and expected end; see `{}`",
-        program.run(format_args!("describe {node}"))
-    )
 }
 
 /// The reason of a release was not stored.

@@ -9,7 +9,7 @@ use maintenance_lease::{ApiError, Error, NodeLease};
 use super::force_deletion::no_answer;
 use super::hint_command::Program;
 use super::request::RequestContext;
-use super::time::length;
+use super::time::{clock, length};
 use super::{
     failed_request, fencing, input, loss, missing_right, node_state, other_tools, policies, refusal,
 };
@@ -140,17 +140,6 @@ pub(crate) fn lines(
                 .to_owned(),
             Some("run the command again".to_owned()),
         ),
-        Failure::TooSlow { node } => (
-            format!("could not lock node/{node}: checking all locks took longer than their duration"),
-            Some(
-                match request.map(|request| request.verb) {
-                    Some(Verb::Acquire) => "use a longer --duration",
-                    Some(Verb::With) => "use a longer --lease-duration",
-                    _ => "run the command again",
-                }
-                .to_owned(),
-            ),
-        ),
         Failure::WrongLockId { node, lease } => (
             match lease {
                 Some(lease) => format!(
@@ -169,6 +158,7 @@ pub(crate) fn lines(
         Failure::ReleaseFailed {
             node,
             lock_id,
+            until,
             cause,
         } => {
             let (cause, _) = lines(cause, program, request);
@@ -180,8 +170,12 @@ pub(crate) fn lines(
                     format!("release {node}{}", lock_id.unwrap_or_default()),
                 ),
             };
+            let until = until.zip(request).map(|(until, request)| {
+                format!(", and may be locked until {}", clock(until, request.now.latest))
+            });
+            let until = until.unwrap_or_default();
             (
-                format!("node/{node} was {was} but could not be released: {cause}"),
+                format!("node/{node} was {was} but could not be released{until}: {cause}"),
                 run("release it with", line),
             )
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, SubsecRound as _, Utc};
+use http::Method;
 use insta::assert_snapshot;
 use rexpect::session::PtySession;
 use serde_json::{Value, json};
@@ -492,5 +493,28 @@ fn yes_does_not_stand_for_the_flag() {
         let said = as_text(&terminal.exp_eof().expect("it ends"));
         assert!(said.contains("--take-expired"), "{said}");
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+    });
+}
+
+/// Its history shows it, and nothing else does.
+#[test]
+fn an_expired_lock_that_was_replaced_before_a_failure_is_named() {
+    on_one("expired-replaced", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| {
+            let node = cluster.node(short);
+            cluster.lease(&node, &expired("bob@laptop"));
+            node
+        });
+        let end = format!("/{}", nodes[1]);
+        let is_second =
+            move |method: &Method, path: &str| method == Method::PATCH && path.contains(&end);
+        let proxy = cluster.proxy_for(Keep, is_second);
+        let (run, kept) = proxy.holds_up(cluster.maint(["acquire"]).args(&nodes));
+        let bob = cluster.maint(["acquire", &nodes[1]]).holder("bob@laptop");
+        bob.succeeds();
+        assert_eq!(kept.passes(), 409);
+        assert_snapshot!(run.ends(), @r#"
+        "#);
+        assert_eq!(holder_of(cluster, &nodes[0]), None);
     });
 }

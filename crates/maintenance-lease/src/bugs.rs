@@ -81,21 +81,23 @@ pub enum Bug {
     SetOrderNotKept,
     /// A waiter writes the Node that it read before it waited as the owner of the lock.
     NodeFromBeforeWait,
+    /// A set begins to write although others hold some of its locks.
+    WritesWithoutLook,
+    /// A set that waits keeps the locks that it has.
+    HeldWhileWaiting,
     /// If one lock of a set is refused, the others are kept.
     PartialSetKept,
     /// Each attempt of an extension adds its time to the end that it reads.
     TimeAddedAgain,
-    /// A set that waits rewrites its caller's earlier locks before it has all nodes.
+    /// A set rewrites its caller's earlier locks before it has all nodes.
     DetailsWrittenAtOnce,
-    /// A set that waits never writes what its caller's earlier locks are to say.
-    DetailsNeverWritten,
     /// A set that fails also releases what its caller had before.
     EarlierLockReleased,
 }
 
 impl Bug {
     /// Every one.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::DeadlineAfterAnswer,
         Self::NoNonce,
         Self::PatchWithoutVersion,
@@ -125,10 +127,11 @@ impl Bug {
         Self::TruncatedListAccepted,
         Self::SetOrderNotKept,
         Self::NodeFromBeforeWait,
+        Self::WritesWithoutLook,
+        Self::HeldWhileWaiting,
         Self::PartialSetKept,
         Self::TimeAddedAgain,
         Self::DetailsWrittenAtOnce,
-        Self::DetailsNeverWritten,
         Self::EarlierLockReleased,
     ];
 }
@@ -160,10 +163,11 @@ impl Bug {
             | Self::TruncatedListAccepted
             | Self::SetOrderNotKept
             | Self::NodeFromBeforeWait
+            | Self::WritesWithoutLook
+            | Self::HeldWhileWaiting
             | Self::PartialSetKept
             | Self::TimeAddedAgain
             | Self::DetailsWrittenAtOnce
-            | Self::DetailsNeverWritten
             | Self::EarlierLockReleased => Detector::Simulation,
             Self::LossWaitsForRequest
             | Self::StaleWatchBelieved

@@ -106,8 +106,6 @@ pub struct Acquire {
     pub(crate) reentry: bool,
     pub(crate) free_only: bool,
     pub(crate) unfinished: Unfinished,
-    /// A lock that the caller already has keeps its reason, ticket and purpose.
-    pub(crate) keeps_details: bool,
 }
 
 /// Which expired leases of Nodes that are not ready, or cordoned, may be acquired.
@@ -137,7 +135,6 @@ impl Acquire {
             reentry: false,
             free_only: false,
             unfinished: Unfinished::Any,
-            keeps_details: false,
         }
     }
 
@@ -274,8 +271,6 @@ pub struct Hold {
     pub(crate) until: Option<DateTime<Utc>>,
     pub(crate) purpose: Option<String>,
     pub(crate) unfinished: Unfinished,
-    /// A hold that the caller already has keeps its reason, ticket, purpose and expected end.
-    pub(crate) keeps_details: bool,
 }
 
 impl Hold {
@@ -287,7 +282,6 @@ impl Hold {
             until: None,
             purpose: None,
             unfinished: Unfinished::Any,
-            keeps_details: false,
         }
     }
 

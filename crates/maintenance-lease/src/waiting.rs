@@ -4,8 +4,7 @@ mod contender;
 mod progress;
 mod spread;
 
-use self::contender::Contender;
-pub(crate) use self::contender::OLDEST_NODE;
+pub(crate) use self::contender::{Contender, OLDEST_NODE};
 pub(crate) use self::progress::Goal;
 pub use self::progress::{Blocked, Progress};
 use crate::cluster::reads::NodeAndLease;
@@ -186,19 +185,6 @@ impl Maintenance {
                 return Ok(change);
             }
         }
-    }
-
-    /// Waits until a node is free, without acquiring it.
-    pub(crate) async fn until_free(
-        &self,
-        node: &str,
-        goal: Goal<'_>,
-        mut progress: impl FnMut(Progress<'_>) + Send,
-    ) -> Result<(), Error> {
-        let mut contest = Contender::new(self, node, goal);
-        let begun = contest.begin_read();
-        contest.read(self.read(node, true).await?, begun)?;
-        contest.until_free(&mut progress).await
     }
 
     /// What the clocks show, the boot clock read first.

@@ -106,9 +106,6 @@ impl Run<'_> {
             }
             SetError::Lock(error) => Err(error.into()),
             SetError::Interrupted { may_land: false } => Err(Failure::Interrupted),
-            SetError::TooSlow(_) => Err(Failure::TooSlow {
-                node: node.to_owned(),
-            }),
             // A release may have failed or is unknown, so the node may still be locked.
             SetError::Interrupted { .. } | SetError::NotReleased { .. } | SetError::TimedOut(_) => {
                 Err(Self::locked(node))

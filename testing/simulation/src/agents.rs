@@ -4,7 +4,6 @@ mod admin;
 mod agent;
 mod collector;
 mod earlier_locks;
-mod lock_options;
 mod outside_writes;
 mod runner;
 mod waiter;

@@ -11,6 +11,7 @@ mod owners;
 mod pauses;
 mod progress;
 mod rule;
+mod sets;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -41,6 +42,7 @@ pub fn check(history: &[Entry]) -> Vec<Violation> {
     pauses::check(&digest, &mut violations);
     outcomes::check(&digest, &mut violations);
     earlier_locks::check(&digest, &mut violations);
+    sets::check(&digest, &mut violations);
     violations.sort_by_key(|violation| violation.at);
     violations
 }

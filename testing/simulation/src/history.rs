@@ -84,21 +84,8 @@ pub struct Record {
     pub nonce: Option<Arc<str>>,
     /// The uid of the Node that owns it.
     pub owner: Option<Arc<str>>,
-    /// What its annotations say about the lock.
-    pub details: Details,
-}
-
-/// What a lock says about itself, for people and programs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Details {
     /// The reason.
     pub reason: Option<Arc<str>>,
-    /// The ticket.
-    pub ticket: Option<Arc<str>>,
-    /// The purpose.
-    pub purpose: Option<Arc<str>>,
-    /// When a hold is expected to end.
-    pub hold_until: Option<Arc<str>>,
 }
 
 impl Record {
@@ -187,8 +174,8 @@ pub struct LockSet {
     pub reentry: bool,
     /// The locks of others that it may take over.
     pub confirmed: Vec<Acquisition>,
-    /// What the locks say about themselves. If a renewal gets no ticket and no purpose, it keeps them.
-    pub details: Details,
+    /// The reason that the locks say.
+    pub reason: Arc<str>,
 }
 
 impl LockSet {
@@ -360,13 +347,6 @@ pub enum Event {
         op: OpId,
         /// How.
         ending: CallOutcome,
-    },
-    /// A set fails, and says that earlier locks of its caller may have been rewritten.
-    Rewritten {
-        /// The call.
-        op: OpId,
-        /// The nodes of these locks.
-        nodes: Vec<Arc<str>>,
     },
     /// A request leaves a client.
     Sent {

@@ -12,7 +12,7 @@ use sandbox::SandboxService;
 use serde_json::Value;
 use tower::Service as _;
 
-use crate::history::{Details, Event, Record, Recorder};
+use crate::history::{Event, Record, Recorder};
 
 /// The objects that are watched.
 #[derive(Clone, Copy)]
@@ -84,20 +84,7 @@ fn record(object: &Value) -> Record {
         transitions,
         nonce: nonce(object, transitions),
         owner: owner(object),
-        details: details(object),
-    }
-}
-
-fn details(object: &Value) -> Details {
-    let detail = |name: &str| {
-        let annotation = format!("{ANNOTATION_PREFIX}{name}");
-        text(&object["metadata"]["annotations"][annotation])
-    };
-    Details {
-        reason: detail("reason"),
-        ticket: detail("ticket"),
-        purpose: detail("purpose"),
-        hold_until: detail("hold-until"),
+        reason: text(&object["metadata"]["annotations"][format!("{ANNOTATION_PREFIX}reason")]),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use insta::assert_snapshot;
 
+use crate::support::Treatment::{Keep, Pass};
 use crate::support::{Cluster, holder_of, in_memory, on_one};
 
 /// Creates two nodes, the second locked by bob.
@@ -59,19 +60,21 @@ fn a_conflict_has_its_own_and_that_of_the_command_is_unchanged() {
 }
 
 #[test]
-fn a_lock_that_is_lost_while_others_are_waited_for_is_lost() {
+fn a_lock_that_is_lost_before_all_are_locked_is_lost() {
     on_one("codes-lost", |cluster| {
         let [free, held] = nodes(cluster);
+        cluster
+            .maint(["release", &held])
+            .holder("bob@laptop")
+            .succeeds();
         let lost = |more: &[&str]| {
+            let proxy = cluster.proxy_for_writes(&[Pass, Keep]);
             let line = ["with", &free, &held, "--wait"];
-            let mut run = cluster
-                .maint(line)
-                .args(more)
-                .args(["--", "echo", "ran"])
-                .start();
-            run.says("(1 of 2 nodes locked)");
+            let run = cluster.maint(line).args(more).args(["--", "echo", "ran"]);
+            let (run, kept) = proxy.holds_up(run);
             let force = ["release", &free, "--force", "--yes", "-m", "alice is away"];
             cluster.maint(force).holder("carol@desk").succeeds();
+            assert_eq!(kept.passes(), 200);
             let run = run.ends();
             assert_eq!(run.stdout, "", "{run}");
             assert!(run.stderr.contains(": released by carol@desk"), "{run}");
@@ -79,6 +82,8 @@ fn a_lock_that_is_lost_while_others_are_waited_for_is_lost() {
         };
         assert_eq!(lost(&[]), 5);
         assert_eq!(lost(&["--lost-exit-code", "76"]), 76);
-        assert_eq!(holder_of(cluster, &free), None);
+        for node in [&free, &held] {
+            assert_eq!(holder_of(cluster, node), None);
+        }
     });
 }

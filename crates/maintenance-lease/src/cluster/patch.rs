@@ -23,8 +23,6 @@ pub(crate) struct WriteDetails {
     pub(crate) purpose: Option<String>,
     /// The write is a hold, so it sets or removes the expected end.
     pub(crate) hold: bool,
-    /// A renewal keeps the reason, ticket, purpose and expected end.
-    pub(crate) keeps_details: bool,
     /// Who releases, if not the holder.
     pub(crate) released_by: Option<String>,
     /// The caller confirmed that this ends the acquisition that was seen, which is another's.
@@ -200,7 +198,6 @@ fn annotations(
                 note(annotation::LAST_ACQUISITION, json!(ended));
             }
         }
-        Write::Renew { .. } if extras.keeps_details => {}
         Write::Renew { .. } => {
             if let Some(reason) = &extras.reason {
                 note(annotation::REASON, json!(reason));

@@ -565,7 +565,6 @@ impl Maintenance {
         let extras = WriteDetails {
             ticket: options.ticket.clone(),
             purpose: options.purpose.clone(),
-            keeps_details: options.keeps_details,
             ..WriteDetails::because(options.reason.as_deref())
         };
         let plan = Plan::new(verb, names, None, extras);
@@ -618,7 +617,6 @@ impl Maintenance {
                 .until
                 .map(|until| until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)),
             purpose: options.purpose.clone(),
-            keeps_details: options.keeps_details,
             hold: true,
             takes_over: named_acquisition.is_some(),
             ..WriteDetails::default()

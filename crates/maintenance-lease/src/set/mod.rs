@@ -1,22 +1,21 @@
 //! Several locks together: all or none, or those that can be acquired.
 //!
-//! [`order`] decides what to acquire and release next; [`actions`] carries it out.
+//! A try begins with a look at all of them, and writes nothing unless all may be acquired. If one is refused all the same,
+//! what was acquired is released. Nothing is held while it waits, so sets that overlap can't wait for each other.
 
-mod actions;
+mod driver;
+mod give_back;
 mod held_locks;
 mod held_set;
+mod look;
 mod options;
-mod order;
-mod parallel;
 mod wait;
 
 use std::pin::pin;
 
-use self::actions::Driver;
+use self::driver::Driver;
 pub use self::held_set::HeldSet;
 pub use self::options::{SetError, SetOptions, SetOutcome, SetProgress, Target};
-use self::order::{Action, Order};
-use self::parallel::Interrupt;
 use crate::bugs::{self, Bug};
 use crate::cluster::change::DryRun;
 use crate::cluster::reads::NodeAndLease;
@@ -30,20 +29,20 @@ use crate::protocol::{LockId, Refusal};
 impl Maintenance {
     /// Locks several nodes and reports what became of each.
     ///
-    /// All are locked or none, unless [partial](SetOptions::partial): if one is refused or lost, the
-    /// time limit passes or `interrupt` completes, this releases what it acquired, and only that. A lock
-    /// that became a hold stays on hold. If a call that waits fails, locks that the caller had before keep their reasons,
-    /// tickets, purposes and expected ends, but may expire later than before. New ones are written last of all. If it fails
-    /// then, [`SetOutcome::rewritten`] names the locks that may have them.
+    /// All are locked or none, unless [partial](SetOptions::partial): if one is refused or lost, the time limit passes or
+    /// `interrupt` completes, this releases what it acquired, and only that. A lock that became a hold stays on hold.
+    /// Nothing is written unless one list shows that all may be acquired.
     ///
-    /// Nodes are locked in name order, which prevents deadlocks between callers whose sets overlap: one
-    /// of them always continues.
+    /// Expired locks are acquired after the free ones, and the caller's own locks after these: until then they keep their
+    /// reasons, tickets, purposes and expected ends.
     ///
-    /// A call that [waits](SetOptions::wait) renews its locks while it waits for another, for at most
-    /// one duration. After that, or at once behind a hold, it releases them, waits until that node is
-    /// free and starts again. Every lock is checked at the end.
+    /// A call that [waits](SetOptions::wait) acquires the locks one after another, in name order. If one is refused, it
+    /// releases what it acquired, waits until the lock is free and tries again, after a growing random pause. Of the calls
+    /// that try at the same time, the one that has the last node by name for which they compete is not refused, so
+    /// somebody always gets in.
     ///
-    /// After an interrupt, requests under way and releases have two seconds for each answer.
+    /// During a try, locks with little time left are renewed. After an interrupt, requests under way and releases have two
+    /// seconds for each answer.
     ///
     /// # Usage
     /// ```
@@ -86,30 +85,9 @@ impl Maintenance {
     ) -> SetOutcome {
         let targets = nodes.into_iter().map(Into::into).collect();
         let interrupt = pin!(interrupt);
-        let interrupt = Interrupt::new(interrupt, self.api.env.clone());
-        let kept = options.keeping_details();
-        let mut driver = Driver::new(self, targets, options, &kept, interrupt, progress);
-        let mut order = Order::new(driver.manner, driver.targets.len());
-        let mut event = driver.check_first();
-        let is_done = loop {
-            event = match order.step(event) {
-                Action::Acquire(from, to) => driver.acquire(from, to).await,
-                Action::Await(at) => driver.wait_for(at, true).await,
-                Action::Watch(at) => driver.wait_for(at, false).await,
-                Action::Release(from) => driver.release(from).await,
-                Action::Check => {
-                    // A partial set has failures. The check comes last, because this may take long.
-                    driver.release_unanswered().await;
-                    driver.check().await
-                }
-                Action::Done => break true,
-                Action::Failed => break false,
-            };
-        };
-        if !is_done {
-            driver.release_unanswered().await;
-        }
-        driver.outcome(is_done)
+        Driver::new(self, targets, options, interrupt, progress)
+            .run()
+            .await
     }
 
     /// Releases what `change` acquired, if that acquisition still stands. It is left alone if somebody had the lock

@@ -1,9 +1,8 @@
 //! How to lock a set of nodes, and the outcome.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use super::order::OnConflict;
 use crate::cluster::error::ApiError;
 use crate::cluster::reads::NodeAndLease;
 use crate::lease::NodeLease;
@@ -11,8 +10,10 @@ use crate::maintenance::Maintenance;
 use crate::maintenance::verbs::Plan;
 use crate::options::{Acquire, DEFAULT_DURATION, Hold, InvalidOption};
 use crate::outcome::{Change, Error, Refused};
-use crate::protocol::LockId;
 use crate::waiting::{Goal, Progress};
+
+/// How many requests of a set are under way at once.
+pub(super) const PARALLEL: usize = 32;
 
 /// How to lock several nodes.
 #[derive(Clone, Debug)]
@@ -32,6 +33,17 @@ enum Verb {
     Hold(Hold),
 }
 
+/// What to do about locks that others hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnConflict {
+    /// Keep the locks that succeed.
+    Partial,
+    /// All or none, without waiting for holders.
+    AtOnce,
+    /// All or none. Wait for holders.
+    Waiting,
+}
+
 impl SetOptions {
     /// Acquires all of them or none, without waiting for holders.
     pub fn acquire(options: Acquire) -> Self {
@@ -49,7 +61,7 @@ impl SetOptions {
             confirmed: HashMap::new(),
             manner: OnConflict::AtOnce,
             limit: None,
-            parallel: 32,
+            parallel: PARALLEL,
         }
     }
 
@@ -78,16 +90,6 @@ impl SetOptions {
     pub fn parallel(mut self, requests: usize) -> Self {
         self.parallel = requests.max(1);
         self
-    }
-
-    /// The same, but what the caller locked before keeps its reason, ticket, purpose and expected end.
-    pub(super) fn keeping_details(&self) -> Self {
-        let mut options = self.clone();
-        match &mut options.verb {
-            Verb::Acquire(acquire) => acquire.keeps_details = true,
-            Verb::Hold(hold) => hold.keeps_details = true,
-        }
-        options
     }
 
     pub(super) fn goal(&self) -> Goal<'_> {
@@ -121,8 +123,8 @@ impl SetOptions {
         }
     }
 
-    /// How long locks are held at most while waiting for another one.
-    pub(super) fn longest_wait(&self) -> Duration {
+    /// For how long each is locked, or checked if it is put on hold.
+    pub(super) fn duration(&self) -> Duration {
         match &self.verb {
             Verb::Acquire(options) => options.duration,
             Verb::Hold(_) => DEFAULT_DURATION,
@@ -172,28 +174,18 @@ pub struct SetOutcome {
     pub failed: BTreeMap<String, SetError>,
     /// Whether it was interrupted.
     pub interrupted: bool,
-    /// Locks that the caller had before and that may have the new reason, ticket, purpose or expected end, although a call
-    /// that waits failed.
-    pub rewritten: BTreeSet<String>,
+    /// Acquisitions that replaced an expired lock and were released again. The work of its holder may be unfinished, and
+    /// nothing but the history shows that any more.
+    pub replaced: BTreeMap<String, Change>,
 }
 
 impl SetError {
-    /// The same, once it is known that the write does not take effect any more.
-    pub(super) fn settled(self) -> Self {
-        match self {
-            Self::Interrupted { .. } => Self::Interrupted { may_land: false },
-            Self::Lock(Error::Unknown { source, .. }) => Self::Lock(Error::Api(source)),
-            other => other,
-        }
-    }
-
     /// The error of the lock of `node`, for a caller that waits as long as it takes and is not interrupted.
     pub(crate) fn into_error(self, locks: &Maintenance, node: &str) -> Error {
         match self {
             Self::Lock(error) => error,
             Self::TimedOut(Some(refused)) => Error::Refused(refused),
-            Self::NotReleased { cause, .. } => cause.into_error(locks, node),
-            Self::TooSlow(length) => Error::Api(ApiError::TimedOut(length)),
+            Self::NotReleased { cause, .. } => *cause,
             Self::TimedOut(None) | Self::Interrupted { .. } => Error::Unknown {
                 subject: locks.repository().subject(),
                 node: node.to_owned(),
@@ -213,9 +205,6 @@ pub enum SetError {
     /// The time limit passed. The refusal says who holds the lock, if that is known.
     #[error("timed out{}", .0.as_ref().map(|refused| format!(": {refused}")).unwrap_or_default())]
     TimedOut(Option<Box<Refused>>),
-    /// Checking all locks of the set took longer than they last, which is this.
-    #[error("the locks could not all be checked within their duration of {}s", .0.as_secs())]
-    TooSlow(Duration),
     /// It was interrupted.
     #[error("interrupted{}", if *.may_land { "; the write may still take effect" } else { "" })]
     Interrupted {
@@ -226,8 +215,8 @@ pub enum SetError {
     #[error("acquired, but not released: {cause}")]
     NotReleased {
         /// The acquisition.
-        lock_id: Option<LockId>,
+        change: Box<Change>,
         /// Why not.
-        cause: Box<Self>,
+        cause: Box<Error>,
     },
 }

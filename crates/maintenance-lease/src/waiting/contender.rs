@@ -32,7 +32,7 @@ pub(crate) const OLDEST_NODE: Span = Span::seconds(30);
 
 /// When the Node and the Lease were last read.
 #[derive(Clone, Copy)]
-pub(super) struct LastRead {
+pub(crate) struct LastRead {
     /// When the read was sent.
     sent: BootInstant,
     /// How many pauses of the machine had been suspected by then.
@@ -42,7 +42,7 @@ pub(super) struct LastRead {
 }
 
 /// One contender for one node's lock.
-pub(super) struct Contender<'a> {
+pub(crate) struct Contender<'a> {
     maintenance: &'a Maintenance,
     goal: Goal<'a>,
     names: Names,
@@ -60,7 +60,7 @@ pub(super) struct Contender<'a> {
 }
 
 impl<'a> Contender<'a> {
-    pub(super) fn new(maintenance: &'a Maintenance, node: &str, goal: Goal<'a>) -> Self {
+    pub(crate) fn new(maintenance: &'a Maintenance, node: &str, goal: Goal<'a>) -> Self {
         let mut names = Names::default();
         let own = maintenance.caller(&mut names);
         let waiter = match goal {
@@ -95,10 +95,11 @@ impl<'a> Contender<'a> {
     }
 
     /// Waits until it may try.
-    pub(super) async fn until_free(
+    pub(crate) async fn until_free(
         &mut self,
         progress: &mut (impl FnMut(Progress<'_>) + Send),
     ) -> Result<(), Error> {
+        self.reported = None;
         loop {
             if self.has_settled() {
                 return Ok(());
@@ -192,7 +193,7 @@ impl<'a> Contender<'a> {
     }
 
     /// A read of the Node and the Lease that is sent now.
-    pub(super) fn begin_read(&self) -> LastRead {
+    pub(crate) fn begin_read(&self) -> LastRead {
         LastRead {
             sent: self.boot(),
             suspected_pauses: self.maintenance.api.time.suspected_pauses(),
@@ -202,7 +203,7 @@ impl<'a> Contender<'a> {
 
     /// A read shows the current Lease and Node. The watch continues from there: a silent or cut watch is not
     /// waited for.
-    pub(super) fn read(&mut self, seen: NodeAndLease, begun: LastRead) -> Result<(), Error> {
+    pub(crate) fn read(&mut self, seen: NodeAndLease, begun: LastRead) -> Result<(), Error> {
         self.failures = 0;
         self.last_read = Some(begun);
         self.follower.resume_after(&seen.lease);
@@ -273,7 +274,7 @@ impl<'a> Contender<'a> {
     }
 
     /// Tries once, on the version that was seen. `None`: keep waiting.
-    pub(super) async fn attempt(&mut self) -> Result<Option<Change>, Error> {
+    pub(crate) async fn attempt(&mut self) -> Result<Option<Change>, Error> {
         if let Some(mut running) = self.contended.take() {
             if running.outcome(self.seen.lease.as_ref()) != WriteOutcome::Failed {
                 // It took effect after all, or a write on this version may still do so.
@@ -306,17 +307,46 @@ impl<'a> Contender<'a> {
                 self.waiter.conflicted(boot);
                 Ok(None)
             }
-            Err(Error::Refused(refused)) if self.can_pass(refused.refusal) => {
-                self.see(refused.lease);
-                self.observe(Waiter::read)?;
-                Ok(None)
-            }
+            Err(Error::Refused(refused)) => self.refused(refused).map(|()| None),
             Err(error) => self.failed(error).map(|()| None),
         }
     }
 
+    /// An attempt was refused. Continues if that may end.
+    fn refused(&mut self, refused: Box<Refused>) -> Result<(), Error> {
+        if !self.can_pass(refused.refusal) {
+            return Err(Error::Refused(refused));
+        }
+        self.see(refused.lease);
+        self.observe(Waiter::read)
+    }
+
+    /// The same, for an attempt that its caller made: somebody else was quicker.
+    pub(crate) fn lost(&mut self, refused: Box<Refused>) -> Result<(), Error> {
+        self.spread.lost();
+        self.refused(refused)
+    }
+
+    /// Whether it may try now.
+    pub(crate) fn may_try(&mut self, clocks: Clocks) -> bool {
+        self.due(clocks) == WaiterAction::Try
+    }
+
+    /// Whether the Lease was read before.
+    pub(crate) fn has_read(&self) -> bool {
+        self.last_read.is_some()
+    }
+
+    /// Why it has not acquired the lock, as far as it has seen.
+    pub(crate) fn obstacle(&mut self) -> Option<Refused> {
+        match self.verdict() {
+            Err(Error::Refused(refused)) => Some(*refused),
+            _ => self.not_yet(),
+        }
+    }
+
     /// Continues if the cause may be temporary.
-    pub(super) fn failed(&mut self, error: Error) -> Result<(), Error> {
+    pub(crate) fn failed(&mut self, error: Error) -> Result<(), Error> {
         match &error {
             Error::Api(problem) if problem.may_pass() || problem.is_by_time() => {
                 let mut pause = backoff(&*self.maintenance.api.env, self.failures);
@@ -341,10 +371,7 @@ impl<'a> Contender<'a> {
         until: Option<BootInstant>,
         clocks: Clocks,
     ) -> Option<Blocked> {
-        let refused = match self.verdict() {
-            Err(Error::Refused(refused)) => *refused,
-            _ => self.not_yet()?,
-        };
+        let refused = self.obstacle()?;
         let elects = matches!(self.goal, Goal::Elect(_));
         let earliest = match self.goal {
             Goal::Acquire(options) if options.free_only => None,

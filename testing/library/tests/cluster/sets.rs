@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{
-    Acquire, Done, Error, Guarded, Hold, LostBy, Maintenance, Progress, Release, SetError,
+    Acquire, Done, Ending, Error, Guarded, Hold, LostBy, Maintenance, Progress, Release, SetError,
     SetOptions, SetOutcome, SetProgress,
 };
 use serde_json::json;
@@ -23,10 +23,10 @@ use crate::support::{Cluster, Fate, Passing, TIME_LIMIT, Wire};
 on_both_servers! {
     all_are_locked_by_one_write_each,
     waiting_locks_nodes_in_name_order,
-    locks_read_as_held_are_refused_before_any_write,
+    locks_that_others_hold_are_refused_before_any_write,
+    expired_locks_come_after_the_free_ones,
     partial_keeps_those_that_succeed,
     earlier_locks_of_the_caller_are_left_as_found,
-    a_lease_that_became_a_hold_is_not_released,
     what_was_taken_over_stays_on_hold,
     all_kept_locks_are_guarded_and_released,
     work_is_dropped_when_one_of_several_locks_is_lost,
@@ -204,9 +204,8 @@ async fn waiting_locks_nodes_in_name_order(cluster: Cluster) {
     let alice = cluster.holder_on(&wire, "alice");
     let given = [c.clone(), b.clone(), a.clone()];
     let mut locking = Locking::begin(&alice, &given, for_seconds(60).wait(None));
-    assert_eq!(locking.blocked().await, (1, b.clone(), Refusal::Held));
-    assert_eq!(holder(&cluster, &a).await, "alice");
-    assert_eq!(holder(&cluster, &c).await, "");
+    assert_eq!(locking.blocked().await, (0, b.clone(), Refusal::Held));
+    assert_eq!(written(&wire), [""; 0]);
     release(&bob, &b).await;
     locking.locks_all(&[a.clone(), b.clone(), c.clone()]).await;
     let written = written(&wire);
@@ -216,15 +215,69 @@ async fn waiting_locks_nodes_in_name_order(cluster: Cluster) {
     assert_eq!(checks.into_keys().collect::<Vec<_>>(), [&a, &b, &c]);
 }
 
-async fn locks_read_as_held_are_refused_before_any_write(cluster: Cluster) {
+async fn locks_that_others_hold_are_refused_before_any_write(cluster: Cluster) {
     let nodes = nodes(&cluster, ["a", "b"]).await;
     take(&cluster.holder("bob"), &nodes[1]).await;
     let wire = Wire::clear();
     let alice = cluster.holder_on(&wire, "alice");
-    let outcome = at_once(&alice, &nodes, &for_seconds(60)).await;
-    assert!(outcome.held.is_empty());
-    assert_eq!(outcome.failed.keys().collect::<Vec<_>>(), [&nodes[1]]);
-    assert_eq!(written(&wire), [""; 0]);
+    for outcome in [
+        at_once(&alice, &nodes, &for_seconds(60)).await,
+        // Here the library looks by itself.
+        Locking::begin(&alice, &nodes, for_seconds(60)).ends().await,
+    ] {
+        assert!(outcome.held.is_empty());
+        assert_eq!(outcome.failed.keys().collect::<Vec<_>>(), [&nodes[1]]);
+        assert_eq!(written(&wire), [""; 0]);
+    }
+}
+
+/// A set that fails leaves the traces of unfinished work, or says what it has replaced.
+async fn expired_locks_come_after_the_free_ones(cluster: Cluster) {
+    let [a, b, c] = nodes(&cluster, ["a", "b", "c"]).await;
+    let bob = cluster.holder("bob");
+    for node in [&a, &c] {
+        let second = Acquire::new().duration(Duration::from_secs(1));
+        bob.try_acquire(node, &second).await.unwrap();
+    }
+    cluster.env.sleep(Duration::from_secs(5)).await;
+    let all = [a.clone(), b.clone(), c.clone()];
+    let rival = |node: &String| {
+        let (carol, node) = (cluster.holder("carol"), node.clone());
+        let taken = node.clone();
+        before_the_write_to(&node, Box::pin(async move { take(&carol, &taken).await }))
+    };
+
+    let wire = rival(&b);
+    let alice = cluster.holder_on(&wire, "alice");
+    let outcome = at_once(&alice, &all, &for_seconds(60)).await;
+    assert!(
+        outcome.held.is_empty() && outcome.replaced.is_empty(),
+        "{outcome:?}"
+    );
+    assert_eq!(holder(&cluster, &a).await, "bob");
+    release(&cluster.holder("carol"), &b).await;
+
+    let wire = rival(&c);
+    let alice = cluster.holder_on(&wire, "alice");
+    let options = for_seconds(60).wait(Some(TIME_LIMIT));
+    let outcome = Locking::begin(&alice, &all, options).ends().await;
+    assert!(outcome.held.is_empty(), "{outcome:?}");
+    assert_eq!(outcome.replaced.keys().collect::<Vec<_>>(), [&a]);
+    assert_eq!(
+        outcome.replaced[&a].before.as_ref().unwrap().holder(),
+        Some("bob")
+    );
+    let lease = alice.get(&a).await.unwrap().unwrap();
+    let ends: Vec<Ending> = lease
+        .history()
+        .unwrap()
+        .iter()
+        .map(|past| past.end)
+        .collect();
+    assert_eq!(
+        (lease.holder(), &ends[..]),
+        (None, &[Ending::Expired, Ending::Released][..])
+    );
 }
 
 async fn partial_keeps_those_that_succeed(cluster: Cluster) {
@@ -245,44 +298,62 @@ async fn partial_keeps_those_that_succeed(cluster: Cluster) {
 async fn earlier_locks_of_the_caller_are_left_as_found(cluster: Cluster) {
     let [a, b, c] = nodes(&cluster, ["a", "b", "c"]).await;
     let alice = cluster.holder("alice");
-    let found = alice.try_acquire(&b, &Acquire::new()).await.unwrap();
+    let disk = Acquire::new().reason("disk");
+    let found = alice.try_acquire(&b, &disk).await.unwrap();
     alice.hold(&a, &Hold::new("disk")).await.unwrap();
-    take(&cluster.holder("bob"), &c).await;
-    let nodes = [a.clone(), b.clone(), c.clone()];
-    let reentry = SetOptions::acquire(Acquire::new().reentry(true));
+    let all = [a.clone(), b.clone(), c.clone()];
+    let reentry = SetOptions::acquire(Acquire::new().reason("new").reentry(true));
     let limit = Some(TIME_LIMIT);
-    for options in [reentry.clone(), reentry.wait(limit)] {
-        let outcome = Locking::begin(&alice, &nodes, options).ends().await;
+    for options in [
+        reentry.clone(),
+        reentry.wait(limit),
+        SetOptions::hold(Hold::new("new")).wait(limit),
+    ] {
+        let (bob, node) = (cluster.holder("bob"), c.clone());
+        let wire = before_the_write_to(&c, Box::pin(async move { take(&bob, &node).await }));
+        let alice = cluster.holder_on(&wire, "alice");
+        let outcome = Locking::begin(&alice, &all, options).ends().await;
         assert!(outcome.held.is_empty(), "{:?}", outcome.held);
         assert_eq!(outcome.failed.keys().collect::<Vec<_>>(), [&c]);
+        for (node, holder) in [(&a, "kubeadm:alice"), (&b, "alice")] {
+            let lease = alice.get(node).await.unwrap().unwrap();
+            assert_eq!(
+                (lease.holder(), lease.reason()),
+                (Some(holder), Some("disk"))
+            );
+        }
         let lease = alice.get(&b).await.unwrap().unwrap();
         assert_eq!(lease.lock_id(), found.lock_id());
-        assert_eq!(holder(&cluster, &a).await, "kubeadm:alice");
+        release(&cluster.holder("bob"), &c).await;
     }
-}
-
-async fn a_lease_that_became_a_hold_is_not_released(cluster: Cluster) {
-    let [a, b] = nodes(&cluster, ["a", "b"]).await;
-    let alice = cluster.holder("alice");
-    take(&alice, &a).await;
-    take(&cluster.holder("bob"), &b).await;
-    let options = SetOptions::hold(Hold::new("rack")).wait(Some(TIME_LIMIT));
-    let outcome = Locking::begin(&alice, &[a.clone(), b], options)
-        .ends()
-        .await;
-    // The earlier lock can't be restored, and its holder does not want the node to become free.
-    assert_eq!(outcome.held.keys().collect::<Vec<_>>(), [&a]);
-    assert_eq!(holder(&cluster, &a).await, "kubeadm:alice");
+    let hold = SetOptions::hold(Hold::new("new")).wait(limit);
+    Locking::begin(&alice, &all, hold).locks_all(&all).await;
+    for node in &all {
+        let lease = alice.get(node).await.unwrap().unwrap();
+        assert_eq!(
+            (lease.holder(), lease.reason()),
+            (Some("kubeadm:alice"), Some("new"))
+        );
+    }
 }
 
 /// The earlier holder may still be working on the node.
 async fn what_was_taken_over_stays_on_hold(cluster: Cluster) {
     let [a, b, c] = nodes(&cluster, ["a", "b", "c"]).await;
-    let alice = cluster.holder("alice");
-    take(&cluster.holder("bob"), &a).await;
-    take(&cluster.holder("carol"), &c).await;
-    let confirmed = alice.get(&a).await.unwrap();
-    let options = SetOptions::hold(Hold::new("rack")).take_over(confirmed);
+    let (bob, carol) = (cluster.holder("bob"), cluster.holder("carol"));
+    take(&bob, &a).await;
+    take(&carol, &c).await;
+    let confirmed = [bob.get(&a).await.unwrap(), carol.get(&c).await.unwrap()];
+    let newer = c.clone();
+    let wire = before_the_write_to(
+        &c,
+        Box::pin(async move {
+            release(&carol, &newer).await;
+            take(&carol, &newer).await;
+        }),
+    );
+    let alice = cluster.holder_on(&wire, "alice");
+    let options = SetOptions::hold(Hold::new("rack")).take_over(confirmed.into_iter().flatten());
     let all = [a.clone(), b.clone(), c.clone()];
     let outcome = Locking::begin(&alice, &all, options).ends().await;
     assert_eq!(outcome.failed.keys().collect::<Vec<_>>(), [&c]);

@@ -10,12 +10,11 @@ use futures::FutureExt as _;
 use futures::future::{Either, select};
 use maintenance_lease::env::Env as _;
 use maintenance_lease::{
-    Change, HeldLease, NodeLease, Release, SetError, SetOptions, SetOutcome, Target,
+    Acquire, Change, HeldLease, Hold, NodeLease, Release, SetError, SetOptions, SetOutcome, Target,
 };
 
 use super::agent::{Agent, acquisition, failure};
-use super::earlier_locks::{GRACE, end_holds, lock_before, release_earlier};
-use super::lock_options::{acquire, hold, some_details};
+use super::earlier_locks::{GRACE, end_holds, lock_before, release_earlier, some_reason};
 use super::{runner, waiter, worker};
 use crate::history::{Call, CallOutcome, Event, LockSet, OnConflict};
 
@@ -61,7 +60,7 @@ pub(super) async fn once(agent: &mut Agent) -> bool {
         manner: OnConflict::Waiting,
         reentry: false,
         confirmed: Vec::new(),
-        details: some_details(agent, false),
+        reason: some_reason(agent),
     };
     let held = lock_all(agent, set, Duration::from_secs(3_600), Stop::Never).await;
     let got_in = !held.is_empty();
@@ -102,7 +101,7 @@ fn some_set(agent: &mut Agent) -> LockSet {
         },
         reentry: !holds && agent.rng.u8(..4) > 0,
         confirmed: Vec::new(),
-        details: some_details(agent, holds),
+        reason: some_reason(agent),
     }
 }
 
@@ -129,8 +128,13 @@ async fn lock_all(
     let confirmed: Vec<NodeLease> = confirmed.collect();
     set.confirmed = confirmed.iter().filter_map(acquisition).collect();
     let options = match set.seconds {
-        Some(seconds) => SetOptions::acquire(acquire(seconds, &set.details).reentry(set.reentry)),
-        None => SetOptions::hold(hold(&set.details)),
+        Some(seconds) => SetOptions::acquire(
+            Acquire::new()
+                .duration(Duration::from_secs(seconds.into()))
+                .reason(&*set.reason)
+                .reentry(set.reentry),
+        ),
+        None => SetOptions::hold(Hold::new(&*set.reason)),
     };
     let options = match set.manner {
         OnConflict::Partial => options.partial(),
@@ -150,11 +154,6 @@ async fn lock_all(
         None => CallOutcome::Unknown("dropped".to_owned()),
     };
     let is_locked = matches!(ending, CallOutcome::AcquiredAll(_));
-    let rewritten = outcome.iter().flat_map(|outcome| &outcome.rewritten);
-    let nodes: Vec<Arc<str>> = rewritten.map(|node| Arc::from(node.as_str())).collect();
-    if !nodes.is_empty() {
-        agent.recorder.record(Event::Rewritten { op, nodes });
-    }
     agent.recorder.record(Event::Returned { op, ending });
     agent.tell_time();
     let mut held = Vec::new();
@@ -247,7 +246,7 @@ async fn release_new(agent: &Agent, change: &Change) {
 fn is_unclear(error: &SetError) -> bool {
     match error {
         SetError::Lock(error) => matches!(failure(error), CallOutcome::Unknown(_)),
-        SetError::TimedOut(_) | SetError::TooSlow(_) => false,
+        SetError::TimedOut(_) => false,
         SetError::Interrupted { may_land } => *may_land,
         SetError::NotReleased { .. } => true,
     }

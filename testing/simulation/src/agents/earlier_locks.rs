@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use maintenance_lease::{HeldLease, NodeLease, Release};
+use maintenance_lease::{Acquire, HeldLease, Hold, NodeLease, Release};
 
 use super::agent::{Agent, acquisition};
-use super::lock_options::{acquire, hold, some_details};
 use super::worker;
 use crate::history::{Acquisition, Call, LockSet};
 
@@ -40,16 +39,18 @@ pub(super) async fn lock_before(agent: &mut Agent, set: &LockSet) -> Vec<Earlier
 
 async fn lock(agent: &mut Agent, node: &Arc<str>, for_hold: bool) -> Option<EarlierLock> {
     let holds = agent.rng.u8(..if for_hold { 2 } else { 10 }) == 0;
-    let details = some_details(agent, holds);
+    let reason = some_reason(agent);
     let seconds = agent.rng.u32(3..=agent.longest);
     let locked = match holds {
         true => {
-            let options = hold(&details);
+            let options = Hold::new(&*reason);
             let work = agent.maintenance.hold(node, &options);
             agent.call(node, Call::Hold(None), work).await
         }
         false => {
-            let options = acquire(seconds, &details);
+            let options = Acquire::new()
+                .duration(Duration::from_secs(seconds.into()))
+                .reason(&*reason);
             let work = agent.maintenance.try_acquire(node, &options);
             agent.call(node, Call::Acquire(seconds), work).await
         }
@@ -65,6 +66,10 @@ async fn lock(agent: &mut Agent, node: &Arc<str>, for_hold: bool) -> Option<Earl
         release: Release::new().lock_id(change.lock_id()?),
         kept,
     })
+}
+
+pub(super) fn some_reason(agent: &mut Agent) -> Arc<str> {
+    format!("reason {}", agent.rng.u16(..)).into()
 }
 
 /// Releases most of them. The others expire, or are entered again.

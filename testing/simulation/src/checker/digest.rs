@@ -62,6 +62,12 @@ pub(super) struct Request {
     pub(super) answered: Option<Time>,
 }
 
+impl Request {
+    pub(super) fn is_write(&self) -> bool {
+        !self.what.starts_with("GET")
+    }
+}
+
 /// A call of a client's.
 pub(super) struct Op {
     pub(super) client: ClientId,
@@ -158,8 +164,6 @@ pub(super) struct Index {
     pub(super) server_clocks: Vec<(Time, Vec<i64>)>,
     pub(super) known: Vec<TimeEstimate>,
     pub(super) listed: Vec<Listed>,
-    /// The nodes whose earlier locks a set may have rewritten although it failed, by its own word.
-    pub(super) rewritten: BTreeMap<OpId, Vec<Arc<str>>>,
     /// Requests to which something else happened than an answer.
     pub(super) faulty_requests: BTreeSet<RequestId>,
     pub(super) healed: Option<Time>,
@@ -337,9 +341,6 @@ impl Index {
                 if let Some(op) = self.ops.get_mut(op) {
                     op.returned = Some((at, ending.clone()));
                 }
-            }
-            Event::Rewritten { op, nodes } => {
-                self.rewritten.insert(*op, nodes.clone());
             }
             Event::Sent {
                 request,

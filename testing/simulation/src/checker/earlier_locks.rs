@@ -1,4 +1,4 @@
-//! What sets do to the locks that their caller had before, and what they write about all of them.
+//! What sets do to the locks that their caller had before.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::digest::{Commit, Index, Op};
 use super::rule::{Rule, Violation};
-use crate::history::{Acquisition, Call, CallOutcome, Details, LockSet, OnConflict, OpId, Record};
+use crate::history::{Acquisition, Call, LockSet, OnConflict, OpId, Record};
 use crate::time::{EPOCH, Time};
 
 /// How long after its end a lease may count as held: the clock budget as the margin, once more as the error
@@ -29,7 +29,6 @@ pub(super) fn check(digest: &Index, violations: &mut Vec<Violation>) {
         };
         checker.left_as_found();
         checker.details_kept();
-        checker.details_written();
     }
 }
 
@@ -69,11 +68,9 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Before it has all nodes, it rewrites nothing that the caller locked before. If it fails, nothing is rewritten
-    /// that it does not name.
+    /// Before it has all nodes, it rewrites nothing that the caller locked before.
     fn details_kept(&mut self) {
-        // Without waiting, everything is written by one request each.
-        if self.set.manner != OnConflict::Waiting || self.set.nodes.len() < 2 {
+        if self.set.manner == OnConflict::Partial || self.set.nodes.len() < 2 {
             return;
         }
         let digest = self.digest;
@@ -86,73 +83,20 @@ impl<'a> Checker<'a> {
             if !earlier.is_of(self.identity) {
                 continue;
             }
-            let mut rewritten = digest
-                .commits
-                .iter()
-                .filter(|commit| commit.node == *node && self.is_by(commit))
-                .filter_map(|commit| rewritten(commit, &earlier));
-            let Some((first, before, mut after)) = rewritten.next() else {
-                continue;
-            };
-            let said = digest.rewritten.get(&self.id);
-            let is_said = said.is_some_and(|nodes| nodes.contains(node));
-            after = rewritten.next_back().map_or(after, |(.., after)| after);
-            if !self.had_all_before(first) {
-                self.violated(
-                    Rule::DetailsKept,
-                    first.at,
-                    &format!("rewrote {earlier}{before} before it had all nodes"),
-                );
-            } else if let Some((returned, CallOutcome::Refused(why))) = &self.op.returned
-                && before != after
-                && !is_said
+            let mut commits = digest.commits.iter();
+            let rewritten = commits.find(|commit| {
+                commit.node == *node && self.is_by(commit) && rewrites(commit, &earlier)
+            });
+            if let Some(first) = rewritten
+                && !self.had_all_before(first)
             {
                 self.violated(
                     Rule::DetailsKept,
-                    *returned,
-                    &format!("failed ({why}), and left {earlier} with{after} instead of{before}"),
+                    first.at,
+                    &format!("rewrote {earlier} before it had all nodes"),
                 );
             }
         }
-    }
-
-    /// What it locked says what it was told to write.
-    fn details_written(&mut self) {
-        let Some((returned, CallOutcome::AcquiredAll(all))) = &self.op.returned else {
-            return;
-        };
-        for (node, acquisition) in all {
-            // A hold covers a lease that is asked for, and nothing is written.
-            if acquisition.is_hold() && !self.set.holds() {
-                continue;
-            }
-            let mut commits = self.digest.commits.iter().rev();
-            let last = commits.find(|commit| {
-                commit.node == *node
-                    && commit.acquisition_after().as_ref() == Some(acquisition)
-                    && self.is_done_by(commit)
-            });
-            let details = last.and_then(|commit| commit.after.as_ref());
-            let is_new = self.begins(acquisition);
-            if details.is_none_or(|after| !self.is_told_in(&after.details, is_new)) {
-                let after = details.map(|after| after.details.to_string());
-                let after = after.unwrap_or_default();
-                self.violated(
-                    Rule::DetailsWritten,
-                    *returned,
-                    &format!("locked {acquisition} and left it with{after}"),
-                );
-            }
-        }
-    }
-
-    /// Whether `details` are those that were asked for. A renewal keeps what is not.
-    fn is_told_in(&self, details: &Details, is_new: bool) -> bool {
-        let (asked, holds) = (&self.set.details, self.set.holds());
-        details.reason == asked.reason
-            && (details.ticket == asked.ticket || asked.ticket.is_none() && !is_new && !holds)
-            && (details.purpose == asked.purpose || asked.purpose.is_none() && !is_new)
-            && (details.hold_until == asked.hold_until || !is_new && !holds)
     }
 
     /// Whether its caller had all of its nodes at some moment, between the call and `commit`.
@@ -176,23 +120,11 @@ impl<'a> Checker<'a> {
         lacks.is_empty()
     }
 
-    fn begins(&self, acquisition: &Acquisition) -> bool {
-        let mut commits = self.digest.commits.iter();
-        commits.any(|commit| self.is_by(commit) && commit.begins().as_ref() == Some(acquisition))
-    }
-
     /// It made this change.
     fn is_by(&self, commit: &Commit) -> bool {
         self.digest
             .op_of(commit)
             .is_some_and(|(made, _)| made == self.id)
-    }
-
-    /// It made this change, or found it made.
-    fn is_done_by(&self, commit: &Commit) -> bool {
-        self.digest
-            .requests_of(self.op.client, commit)
-            .any(|request| request.op == Some(self.id))
     }
 
     fn violated(&mut self, rule: Rule, at: Time, what: &str) {
@@ -223,17 +155,12 @@ fn held_until(begins: &Commit) -> Option<i64> {
         .map(Record::end)
 }
 
-/// A change of what `acquisition` says about itself: before and after.
-fn rewritten<'c>(
-    commit: &'c Commit,
-    acquisition: &Acquisition,
-) -> Option<(&'c Commit, &'c Details, &'c Details)> {
-    let (before, after) = (commit.before.as_ref()?, commit.after.as_ref()?);
+/// Whether it changes what `acquisition` says about itself.
+fn rewrites(commit: &Commit, acquisition: &Acquisition) -> bool {
+    let (Some(before), Some(after)) = (&commit.before, &commit.after) else {
+        return false;
+    };
     let goes_on = before.acquisition().as_ref() == Some(acquisition)
         && after.acquisition().as_ref() == Some(acquisition);
-    (goes_on && before.details != after.details).then_some((
-        commit,
-        &before.details,
-        &after.details,
-    ))
+    goes_on && before.reason != after.reason
 }

@@ -8,11 +8,8 @@ use std::time::Duration;
 use super::digest::{Commit, Index, Op};
 use super::earlier_locks::may_have_been_held;
 use super::rule::{Rule, Violation};
-use crate::history::{Acquisition, Call, CallOutcome, ClientId, LockSet, OnConflict, OpId, Record};
+use crate::history::{Acquisition, Call, CallOutcome, ClientId, LockSet, OpId, Record};
 use crate::time::{EPOCH, Time};
-
-/// How long somebody may keep a node while one with an earlier name is not to be had.
-const GIVES_WAY: Duration = Duration::from_secs(5);
 
 /// What of a set has no more time than this left is not counted as kept.
 const RUNS_OUT: Duration = Duration::from_secs(1);
@@ -24,8 +21,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// three times a second, and on a bad network more than every second time with a retry.
 const REQUESTS: usize = 400;
 
-/// And so many watches of any: a set over earlier locks has up to eight keepers, and each tries again while the
-/// API server is away.
+/// And so many watches of any: a client may have up to eight keepers, and each tries again while the API server is away.
 pub(super) const WATCHES: usize = 200;
 
 pub(super) fn check(digest: &Index, violations: &mut Vec<Violation>) {
@@ -33,10 +29,6 @@ pub(super) fn check(digest: &Index, violations: &mut Vec<Violation>) {
         reported(digest, id, op, violations);
         if let Call::AcquireAll(set) = &op.call {
             set_kept(digest, id, op, set, violations);
-            // Without waiting, an attempt whose answer was lost may be under way beside others for long.
-            if set.manner == OnConflict::Waiting {
-                order(digest, id, op, set, violations);
-            }
         } else {
             retaken(digest, id, op, violations);
         }
@@ -210,85 +202,6 @@ fn went_astray(digest: &Index, id: OpId, node: &Arc<str>) -> bool {
             && request.node.as_ref() == Some(node)
             && (digest.faulty_requests.contains(number) || request.answered.is_none())
     })
-}
-
-/// Nobody keeps a node for long while another has one with an earlier name that it wants, too.
-fn order(digest: &Index, id: OpId, op: &Op, set: &LockSet, violations: &mut Vec<Violation>) {
-    let nodes = &set.nodes;
-    let end = op.returned.as_ref().map_or(digest.end, |(at, _)| *at);
-    let spans = |node: &Arc<str>, is_wanted: &dyn Fn(&Commit) -> bool| {
-        let mut spans: Vec<(Time, Time)> = Vec::new();
-        let mut since = None;
-        for commit in digest.commits.iter().filter(|commit| commit.node == *node) {
-            let at = commit.at;
-            match (since, is_wanted(commit)) {
-                (None, true) => since = Some(at),
-                (Some(from), false) => {
-                    spans.push((from, at));
-                    since = None;
-                }
-                _ => {}
-            }
-        }
-        spans.extend(since.map(|from| (from, end)));
-        spans
-    };
-    let mut own: Vec<Acquisition> = Vec::new();
-    for commit in &digest.commits {
-        if digest.op_of(commit).is_some_and(|(made, _)| made == id) {
-            own.extend(commit.begins());
-        }
-    }
-    let is_own = |commit: &Commit| {
-        commit
-            .acquisition_after()
-            .is_some_and(|it| own.contains(&it))
-    };
-    let identity = digest.identities.get(&op.client);
-    let is_anothers = |commit: &Commit| {
-        commit.acquisition_after().is_some_and(|it| {
-            let is_callers = identity.is_some_and(|identity| it.is_of(identity));
-            let is_no_obstacle = own.contains(&it) || set.accepts_own() && is_callers;
-            !is_no_obstacle
-        })
-    };
-    for (place, high) in nodes.iter().enumerate() {
-        for low in nodes[..place].iter().filter(|low| *low < high) {
-            for (from, to) in spans(high, &is_own) {
-                for (begins, ends) in spans(low, &is_anothers) {
-                    let (from, to) = (from.max(begins), to.min(ends).min(end));
-                    let is_renewed = digest.commits.iter().any(|commit| {
-                        commit.node == *high
-                            && commit.by.is_some()
-                            && is_own(commit)
-                            && commit.begins().is_none()
-                            && (from + GIVES_WAY / 2..=to).contains(&commit.at)
-                    });
-                    if from + GIVES_WAY < to
-                        && is_renewed
-                        && is_undisturbed(digest, op.client, id, from, to)
-                    {
-                        violations.push(Violation {
-                            at: from + GIVES_WAY,
-                            rule: Rule::Order,
-                            what: format!("op{} keeps {high} and waits for {low}", id.0),
-                        });
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Its machine went on all the time, and its requests were answered.
-fn is_undisturbed(digest: &Index, client: ClientId, op: OpId, from: Time, to: Time) -> bool {
-    let mut requests = digest.requests.iter();
-    let astray = requests.any(|(number, request)| {
-        request.op == Some(op)
-            && (from..=to).contains(&request.sent)
-            && (digest.faulty_requests.contains(number) || request.answered.is_none())
-    });
-    !astray && digest.stood_still(client, from, to).next().is_none()
 }
 
 /// A list has every Lease that was there all the time.

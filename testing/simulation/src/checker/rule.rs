@@ -62,13 +62,14 @@ pub enum Rule {
     AllOrNone,
     /// A set releases nothing that its caller had before.
     LeftAsFound,
-    /// A set that waits leaves the reason, ticket, purpose and expected end of its caller's earlier locks
-    /// as they are until it has all nodes. If it fails after that, it names those that it may have changed.
+    /// A set leaves the reasons of its caller's earlier locks as they are until it has all nodes.
     DetailsKept,
-    /// The locks of a set say what they were asked to.
-    DetailsWritten,
-    /// Nobody keeps a node while waiting for one with an earlier name.
-    Order,
+    /// A set writes nothing while others hold one of its nodes.
+    LooksFirst,
+    /// A set that waits acquires free nodes in the order of their names.
+    NameOrder,
+    /// A set that waits for a node holds no other one.
+    WaitsWithNothing,
     /// A list that is said to be complete is.
     Listed,
     /// Nobody sends more requests than so many in a minute.

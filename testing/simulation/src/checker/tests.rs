@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::outcomes::WATCHES;
 use super::{Rule, check};
 use crate::history::{
-    Acquisition, BeliefEnd, BeliefId, Call, CallOutcome, ClientId, Details, Entry, Event, Freeze,
-    LockSet, OnConflict, OpId, Record, RequestFault, RequestId,
+    Acquisition, BeliefEnd, BeliefId, Call, CallOutcome, ClientId, Entry, Event, Freeze, LockSet,
+    OnConflict, OpId, Record, RequestFault, RequestId,
 };
 use crate::time::{EPOCH, Time};
 
@@ -144,7 +144,7 @@ impl HistoryBuilder {
             transitions,
             nonce: Some(format!("nonce-{transitions}").into()),
             owner: None,
-            details: Details::default(),
+            reason: None,
         }
     }
 
@@ -836,7 +836,7 @@ fn both() -> LockSet {
         manner: OnConflict::Waiting,
         reentry: false,
         confirmed: Vec::new(),
-        details: Details::default(),
+        reason: "after".into(),
     }
 }
 
@@ -900,14 +900,6 @@ fn a_set_that_was_acquired_was_acquired_whole() {
     }
 }
 
-/// What a lock says if nothing but its reason was given.
-fn because(reason: &str) -> Details {
-    Details {
-        reason: Some(reason.into()),
-        ..Details::default()
-    }
-}
-
 /// A write of Alice's that leaves her lock of `node` with this reason.
 fn writes_reason(
     story: &mut HistoryBuilder,
@@ -918,7 +910,7 @@ fn writes_reason(
     story.node = Some(node);
     let lease = Record {
         uid: node.into(),
-        details: because(reason),
+        reason: Some(reason.into()),
         ..story.held(ALICE, 1)
     };
     let acquisition = lease.acquisition().expect("held");
@@ -944,7 +936,6 @@ fn wants_one_more() -> (HistoryBuilder, OpId) {
     );
     let set = LockSet {
         reentry: true,
-        details: because("after"),
         ..both()
     };
     let op = story.at(1).calls(ALICE, Call::AcquireAll(set));
@@ -961,74 +952,59 @@ fn a_set_releases_nothing_that_its_caller_had_before() {
 }
 
 #[test]
-fn a_set_rewrites_earlier_locks_after_it_has_all_nodes_and_only_if_it_succeeds() {
-    let refused = || CallOutcome::Refused("b is lost".to_owned());
-    let (mut at_once, op) = wants_one_more();
-    let mut in_the_end = at_once.fork();
+fn a_set_rewrites_earlier_locks_after_it_has_all_nodes() {
+    for (order, broken) in [(["a", "b"], &[Rule::DetailsKept][..]), (["b", "a"], &[])] {
+        let (mut story, op) = wants_one_more();
+        let mut all = Vec::new();
+        for node in order {
+            all.push((node.into(), writes_reason(&mut story, op, node, "after")));
+        }
+        story.returns(op, CallOutcome::AcquiredAll(all));
+        assert_eq!(story.breaks(), broken, "{order:?}");
+    }
+}
 
-    writes_reason(&mut at_once, op, "a", "after");
-    let mut fails = at_once.fork();
-    let a = writes_reason(&mut at_once, op, "a", "after");
-    let b = writes_reason(&mut at_once, op, "b", "after");
-    let has_both = |a, b| CallOutcome::AcquiredAll(vec![("a".into(), a), ("b".into(), b)]);
-    at_once.returns(op, has_both(a, b));
-    assert_eq!(at_once.breaks(), [Rule::DetailsKept]);
-    fails.returns(op, refused());
-    assert_eq!(fails.breaks(), [Rule::DetailsKept]);
-
-    let b = writes_reason(&mut in_the_end, op, "b", "after");
-    let a = writes_reason(&mut in_the_end, op, "a", "after");
-    let mut then_fails = in_the_end.fork();
-    in_the_end.returns(op, has_both(a, b));
-    assert_eq!(in_the_end.breaks(), []);
-    let free = then_fails.released();
-    then_fails.node = Some("b");
-    then_fails.writes(
-        ALICE,
-        Some(op),
-        Record {
-            uid: "b".into(),
-            ..free
-        },
-    );
-    let mut says_so = then_fails.fork();
-    then_fails.returns(op, refused());
-    assert_eq!(then_fails.breaks(), [Rule::DetailsKept]);
-    let nodes = vec!["a".into()];
-    says_so.happens(Event::Rewritten { op, nodes });
-    says_so.returns(op, refused());
-    assert_eq!(says_so.breaks(), []);
+/// Bob has "b", and Alice wants "a" and "b".
+fn wants_what_bob_has(holder: &str) -> (HistoryBuilder, OpId) {
+    let mut story = HistoryBuilder::begins();
+    story.node = Some("b");
+    let held = Record {
+        holder: Some(holder.into()),
+        ..story.held(BOB, 1)
+    };
+    story.commits(Some(held));
+    let op = wants_both(story.at(1));
+    (story, op)
 }
 
 #[test]
-fn the_locks_of_a_set_say_what_was_asked_for() {
-    let (mut story, op) = wants_one_more();
-    let a = writes_reason(&mut story, op, "a", "before");
-    let b = writes_reason(&mut story, op, "b", "after");
-    let all = vec![("a".into(), a), ("b".into(), b)];
-    story.returns(op, CallOutcome::AcquiredAll(all));
-    assert_eq!(story.breaks(), [Rule::DetailsWritten]);
+fn a_set_writes_nothing_while_others_hold_one_of_its_nodes() {
+    let (mut story, op) = wants_what_bob_has("kubeadm:bob");
+    takes(&mut story, op, "a");
+    story.returns(op, CallOutcome::Unknown("b is on hold".to_owned()));
+    assert_eq!(story.breaks(), [Rule::LooksFirst]);
 }
 
 #[test]
-fn nobody_keeps_a_node_while_waiting_for_one_with_an_earlier_name() {
-    for (mine, theirs, broken) in [("b", "a", &[Rule::Order][..]), ("a", "b", &[])] {
+fn a_set_that_waits_acquires_free_nodes_in_name_order() {
+    for (order, broken) in [(["b", "a"], &[Rule::NameOrder][..]), (["a", "b"], &[])] {
         let mut story = HistoryBuilder::begins();
-        story.node = Some(theirs);
-        let held = story.held(BOB, 1);
-        story.commits(Some(held));
         let op = wants_both(&mut story);
-        takes(&mut story, op, mine);
-        let renewed = Record {
-            uid: mine.into(),
-            ..story.at(4).held(ALICE, 1)
-        };
-        let request = story.writes(ALICE, Some(op), renewed);
-        story.is_answered(request);
-        story
-            .at(6)
-            .returns(op, CallOutcome::Unknown("gave up".to_owned()));
-        assert_eq!(story.breaks(), broken, "has {mine}");
+        let all = order.map(|node| (node.into(), takes(&mut story, op, node)));
+        story.returns(op, CallOutcome::AcquiredAll(all.to_vec()));
+        assert_eq!(story.breaks(), broken, "{order:?}");
+    }
+}
+
+#[test]
+fn a_set_that_waits_holds_nothing() {
+    for (seconds, broken) in [(8, &[Rule::WaitsWithNothing][..]), (5, &[])] {
+        let (mut story, op) = wants_what_bob_has("bob");
+        takes(&mut story, op, "a");
+        let free = story.released();
+        story.at(seconds).writes(ALICE, Some(op), free);
+        story.returns(op, CallOutcome::Refused("b is held".to_owned()));
+        assert_eq!(story.breaks(), broken, "released after {seconds} s");
     }
 }
 

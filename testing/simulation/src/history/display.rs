@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use super::{
-    Acquisition, BeliefEnd, Call, CallOutcome, ClientId, Details, Entry, Event, LockSet, Record,
-};
+use super::{Acquisition, BeliefEnd, Call, CallOutcome, ClientId, Entry, Event, LockSet, Record};
 use crate::time::{EPOCH, Time};
 
 impl fmt::Display for ClientId {
@@ -40,7 +38,10 @@ impl fmt::Display for Record {
                 since(self.renewed),
                 self.duration,
                 self.owner.as_deref().map_or("-", short),
-                self.details
+                self.reason
+                    .as_deref()
+                    .map(|reason| format!(" \"{reason}\""))
+                    .unwrap_or_default()
             ),
         }
     }
@@ -51,14 +52,6 @@ fn short(uid: &str) -> &str {
     uid.get(..4).unwrap_or(uid)
 }
 
-impl fmt::Display for Details {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = [&self.reason, &self.ticket, &self.purpose, &self.hold_until];
-        let mut all = all.into_iter().flatten();
-        all.try_for_each(|detail| write!(f, " \"{detail}\""))
-    }
-}
-
 impl fmt::Display for LockSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.seconds {
@@ -66,7 +59,7 @@ impl fmt::Display for LockSet {
             None => write!(f, "hold {:?}", self.nodes)?,
         }
         let reentry = if self.reentry { ", reentry" } else { "" };
-        write!(f, ", {:?}{reentry}{}", self.manner, self.details)?;
+        write!(f, ", {:?}{reentry} \"{}\"", self.manner, self.reason)?;
         let mut confirmed = self.confirmed.iter();
         confirmed.try_for_each(|confirmed| write!(f, ", take over {confirmed}"))
     }
@@ -91,9 +84,6 @@ impl fmt::Display for Entry {
                 call,
             } => write!(f, "{client} op{} {node}: {call}", op.0),
             Event::Returned { op, ending } => write!(f, "   op{} -> {ending}", op.0),
-            Event::Rewritten { op, nodes } => {
-                write!(f, "   op{} may have rewritten {nodes:?}", op.0)
-            }
             Event::Sent {
                 request,
                 client,
