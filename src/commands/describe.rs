@@ -22,7 +22,7 @@ use crate::words::status::NOTHING_FOUND;
 /// Show everything about the lock of a node, and what to do next
 ///
 /// Shows the lock with its full reason, the health of the node, who fenced it, who had the lock before, and
-/// the commands that you may want to run next. If you name one node, it also shows who waits for its lock. For scripts,
+/// the commands that you may want to run next. If you name one node, it also shows who began to wait for its lock. For scripts,
 /// use status -o json.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -90,15 +90,15 @@ async fn print(
     Ok(problems.end().await)
 }
 
-/// Who waits for the lock of this node, if somebody has it. Nobody is shown if their Events can't be read.
+/// Who began to wait for the lock of this node lately, if somebody has it. Nobody is shown if their Events can't be read.
 async fn waiters(session: &Session<'_>, view: &View<'_>, now: Now) -> Vec<Waiter> {
     let lease = view.lease.filter(|lease| lease.state(now).is_locked());
     let Some(holder) = lease.and_then(NodeLease::holder) else {
         return Vec::new();
     };
-    let read = session.locks.requests().waiters(Some(view.node)).await;
+    let read = session.locks.requests().waiters(view.node).await;
     let mut waiters = read.unwrap_or_default();
-    // A waiter who was killed after they had acquired it.
+    // They have got it.
     waiters.retain(|waiter| waiter.identity != identity::person(holder));
     waiters
 }

@@ -6,7 +6,6 @@ mod locking;
 mod messages;
 mod release;
 mod variables;
-mod waiters;
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -120,11 +119,9 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         Ok::<_, Failure>(outcome.map_err(anyhow::Error::new)?)
     };
     let running = async { join!(running, events::post(session, events)) };
-    let nodes: Vec<&str> = changes.iter().map(|change| &*change.node).collect();
     let (outcome, ()) = tokio::select! {
         both = running => both,
         never = session.follow_ends(&held) => match never {},
-        never = waiters::report(session, &nodes, args.lease_duration) => match never {},
     };
     messages.repeat();
     let (outcome, failure) = match outcome {

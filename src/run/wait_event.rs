@@ -1,9 +1,9 @@
-//! Tells the holder of a lock who waits for it: an Event, as long as somebody waits.
+//! Tells the holder of a lock who waits for it: an Event when the wait begins.
 
 use std::convert::Infallible;
 use std::time::Duration;
 
-use maintenance_lease::{Blocked, NodeLease, Requests, WAIT_EVENT_PERIOD};
+use maintenance_lease::{Blocked, NodeLease, Requests};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -14,7 +14,7 @@ use crate::words::event;
 /// A shorter wait leaves no Event.
 const SHORT: Duration = Duration::from_secs(2);
 
-/// The Event about the node that this command waits for, if it waits.
+/// The node that this command waits for, if it waits.
 #[derive(Default)]
 pub(super) struct WaitNotice {
     current: Option<Current>,
@@ -50,8 +50,7 @@ impl WaitNotice {
     }
 }
 
-/// Posts the Event, renews it, and deletes it at the end of the wait. Without the right to do that, nobody sees who
-/// waits, and the wait is the same.
+/// Posts the Event, unless the wait ends soon. Without the right to do that, nobody sees who waits, and the wait is the same.
 async fn notify(
     requests: Requests,
     lease: NodeLease,
@@ -62,14 +61,5 @@ async fn notify(
         return;
     }
     let note = event::waits(&identity, lease.node());
-    let posting = requests.post_wait_event(&lease, &identity, &note);
-    let Ok(Ok(mut event)) = timeout(LIMIT, posting).await else {
-        return;
-    };
-    while timeout(WAIT_EVENT_PERIOD, &mut ended).await.is_err() {
-        // A failure is followed by the next try.
-        let _ = timeout(LIMIT, requests.renew_wait_event(&mut event)).await;
-    }
-    // An Event that stays counts for a few minutes.
-    let _ = timeout(LIMIT, requests.delete_wait_event(event)).await;
+    let _ = timeout(LIMIT, requests.post_wait_event(&lease, &identity, &note)).await;
 }

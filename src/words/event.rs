@@ -92,10 +92,10 @@ pub(crate) fn of(
     events
 }
 
-/// That `caller` waits for the lock of `node`. The Event itself says since when.
+/// That `caller` begins to wait for the lock of `node`.
 pub(crate) fn waits(caller: &str, node: &str) -> String {
     format!(
-        "{} is waiting for the maintenance lock of node/{node}",
+        "{} began to wait for the maintenance lock of node/{node}",
         escape(caller)
     )
 }

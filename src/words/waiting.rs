@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use maintenance_lease::protocol::{Instant, Now, Refusal, Span};
 use maintenance_lease::{Blocked, Waiter};
+use pod_safety::words::age;
 
 use super::holder_name::{named, person};
 use super::refusal;
@@ -86,20 +87,10 @@ fn when(blocked: &Blocked, now: Now, at: impl FnOnce(Instant) -> String) -> Stri
     }
 }
 
-/// Somebody who waits, beside the lock.
+/// Somebody who may be waiting.
 pub(crate) fn waiter(waiter: &Waiter, now: Now) -> String {
-    let since = clock(waiter.since, now.latest);
-    format!("{} (since {since})", named(&waiter.identity))
-}
-
-/// The same in a line of its own.
-pub(crate) fn waiter_line(waiter: &Waiter, now: Now) -> String {
-    format!(
-        "{} has been waiting for node/{} since {}",
-        named(&waiter.identity),
-        escape(&waiter.node),
-        clock(waiter.since, now.latest)
-    )
+    let ago = age(now.latest - waiter.since);
+    format!("{} began to wait {ago} ago", named(&waiter.identity))
 }
 
 /// The number of nodes so far, if there are many.

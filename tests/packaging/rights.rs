@@ -229,7 +229,7 @@ fn a_viewer_sees_that_one_waits(waiting: &str) {
     succeeds(maint(&uma, &["acquire", node, "--holder", "uma"]));
     let shows = || {
         let page = succeeds(maint(&viewer, &["describe", node])).stdout;
-        page.contains("Waiting:      ugo (since ")
+        page.contains("Waiting:      ugo began to wait ")
     };
     let wait = ["acquire", node, "--holder", "ugo", "--wait", "--timeout=1m"];
     std::thread::scope(|scope| {
@@ -240,10 +240,7 @@ fn a_viewer_sees_that_one_waits(waiting: &str) {
         succeeds(maint(&uma, &["release", node, "--holder", "uma"]));
         succeeds(waits.join().expect("it ends"));
     });
-    assert!(!shows());
-    let events = ["get", "events", "-n", "kube-node-maintenance", "-o", "name"];
-    let events = plane.kubectl(&events).expect("events");
-    assert!(!events.contains(&format!("/{node}-")), "{events}");
+    assert!(!shows(), "ugo has it");
 }
 
 #[test]
@@ -321,7 +318,7 @@ fn every_right_is_needed() {
     };
     assert_eq!(on_events(VIEWERS), ["list"]);
     for group in [USERS, ADMINISTRATORS] {
-        assert_eq!(on_events(group), ["list", "create", "patch", "delete"]);
+        assert_eq!(on_events(group), ["list", "create"]);
     }
     assert_eq!(on_leases(VIEWERS, ours), ["get", "list", "watch"]);
     assert_eq!(on_leases(USERS, ours), LEASE_VERBS[..5]);

@@ -87,7 +87,7 @@ pub use cluster::nodes::{NodeRow, RowDetail};
 pub use cluster::reads::{NodeAndLease, NodeLookup};
 pub use cluster::requests::{Requests, escape};
 pub use cluster::server_time::{ClockWarning, ServerTime, ServerTimeLayer, ServerTimeService};
-pub use cluster::waiters::{WAIT_EVENT_PERIOD, WaitEvent, Waiter};
+pub use cluster::waiters::Waiter;
 pub use cluster::watch::{NodeRowEvent, WatchEvent};
 pub use election::{DEFAULT_LEASE_DURATION, LeaderElection};
 pub use follow::{Followed, Follower};

@@ -1,6 +1,5 @@
 //! Events: what happened to an object, kept for a while.
 
-use bytes::Bytes;
 use http::Method;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::json;
@@ -75,11 +74,6 @@ impl Requests {
     /// # Caveats
     /// Dropping this future abandons the answer. The event may still be stored.
     pub async fn post_event(&self, event: &Event<'_>) -> Result<(), ApiError> {
-        self.create_event(event).await.map(drop)
-    }
-
-    /// Posts `event`, and returns the answer.
-    pub(super) async fn create_event(&self, event: &Event<'_>) -> Result<Bytes, ApiError> {
         let about = event.regarding;
         let namespace = about.namespace.as_deref().unwrap_or("default");
         let body = json!({
@@ -99,7 +93,7 @@ impl Requests {
             "regarding": about,
         });
         let call = Call::write(Method::POST, path(namespace), "application/json", &body);
-        self.call(&call).await
+        self.call(&call).await.map(drop)
     }
 }
 

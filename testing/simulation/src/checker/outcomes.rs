@@ -17,9 +17,9 @@ const RUNS_OUT: Duration = Duration::from_secs(1);
 /// The time over which requests are counted.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A client sends at most so many requests about one node in a minute: a lease of a second is renewed
-/// three times a second, and on a bad network more than every second time with a retry.
-const REQUESTS: usize = 400;
+/// A client sends at most so many requests about one node in a minute: a lease of a second is renewed three times a second,
+/// by up to two keepers, and on a bad network more than every second time with a retry.
+const REQUESTS: usize = 600;
 
 /// And so many watches of any: a client may have up to eight keepers, and each tries again while the API server is away.
 pub(super) const WATCHES: usize = 200;
