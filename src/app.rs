@@ -6,13 +6,13 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser};
 use futures::future::{LocalBoxFuture, ready};
 
+use crate::commands;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::interruption::or_interrupted;
 use crate::run::session::Start;
 use crate::run::{interruption, problems};
 use crate::words::hint_command::{FILE, NAME};
-use crate::{args, commands};
 
 use crate::args::connection::ConnectionArgs;
 use crate::args::default_holder::HolderArgs;
@@ -104,7 +104,8 @@ fn with_verbs(are_meant: impl Fn(&[&str]) -> bool) -> Command {
     let verbs = VERBS.iter().filter(|(names, _)| are_meant(names));
     let verbs = verbs.map(|(names, arguments)| {
         let verb = Command::new(names[0]).visible_aliases(names[1..].iter().copied());
-        names_options(args::token::on_verb(arguments(verb)))
+        // If a flag is given twice, the last one counts, as in kubectl.
+        names_options(arguments(verb).args_override_self(true))
     });
     Root::command().subcommands(verbs)
 }
@@ -167,7 +168,6 @@ verbs! {
     ["status"] => Status(commands::status::StatusArgs),
     ["describe"] => Describe(commands::describe::DescribeArgs),
     ["history"] => History(commands::history::HistoryArgs),
-    ["whoami"] => Whoami(commands::whoami::WhoamiArgs),
     ["wait"] => Wait(commands::wait::WaitArgs),
     ["leases"] => Leases(commands::leases::LeasesArgs),
     ["why"] => Why(commands::why::WhyArgs),
@@ -199,7 +199,6 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
         VerbArgs::Describe(args) => Box::pin(commands::describe::run(args, start)),
         VerbArgs::Leases(args) => Box::pin(or_interrupted(commands::leases::run(args, start))),
         VerbArgs::History(args) => Box::pin(or_interrupted(commands::history::run(args, start))),
-        VerbArgs::Whoami(args) => Box::pin(commands::whoami::run(args, start)),
         VerbArgs::Wait(args) => Box::pin(commands::wait::run(args, start)),
         VerbArgs::Why(args) => Box::pin(or_interrupted(commands::why::run(args, start))),
         VerbArgs::ForceDelete(args) => Box::pin(commands::force_delete::run(args, start)),

@@ -381,8 +381,8 @@ mod tests {
 
     #[test]
     fn flags_are_completed_after_a_dash_or_if_nothing_else_fits() {
-        assert_eq!(candidates(&["acquire", "--free"]), ["--free-only"]);
-        assert_eq!(candidates(&["lock", "--free"]), ["--free-only"]);
+        assert_eq!(candidates(&["acquire", "--reen"]), ["--reentry"]);
+        assert_eq!(candidates(&["lock", "--reen"]), ["--reentry"]);
         assert_eq!(candidates(&["acquire", "--conte"]), ["--context"]);
         assert!(candidates(&["version", ""]).contains(&"--client".to_owned()));
     }

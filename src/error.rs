@@ -20,9 +20,9 @@ use connect::ConnectError;
 
 pub(crate) use self::fencing::{FencingRefusal, FencingWrite, HookEnd, HookError};
 pub(crate) use self::input::InputError;
-use self::lock_state::LockState;
+use self::lock_state::Awaited;
 pub(crate) use self::protection::ProtectionError;
-pub(crate) use self::value::{Deprecated, InvalidValue};
+pub(crate) use self::value::InvalidValue;
 
 /// A verb that changes locks or relies on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,8 +173,6 @@ pub(crate) enum Failure {
     InterruptedAgain,
     /// Ctrl-C after the result was printed, while Events or the held label were being written.
     InterruptedAfterResult,
-    /// The API server can't tell who the caller is: it is too old.
-    UnknownUser,
     /// The problem was reported already.
     Reported(Kind),
 }
@@ -227,7 +225,7 @@ pub(crate) enum Obstacle {
     State {
         lease: Option<Box<NodeLease>>,
         now: Now,
-        awaited: LockState,
+        awaited: Awaited,
     },
     /// Something is left of a fenced node.
     Remains(Box<Remains>),

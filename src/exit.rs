@@ -94,7 +94,6 @@ impl Failure {
             | Self::NodeGone { .. }
             | Self::Unread { .. }
             | Self::UnknownTime
-            | Self::UnknownUser
             | Self::Connect(_) => Kind::Other,
             Self::Lock(error) => kind_of(error, verb),
             Self::Fencing(FencingRefusal::Fence {
@@ -158,6 +157,7 @@ fn kind_of(error: &Error, verb: Option<Verb>) -> Kind {
             }
         },
         Error::Lost(_) => Kind::Lost,
+        Error::NamespaceMissing(_) => Kind::Unsafe,
         Error::Invalid(_) => Kind::Usage,
         // By the server's clock or API user, somebody else has the lock.
         Error::Api(error) if error.policy_code() == Some("maint-live-lock") => Kind::Locked,
@@ -165,7 +165,6 @@ fn kind_of(error: &Error, verb: Option<Verb>) -> Kind {
         | Error::NodeDeleting(_)
         | Error::MissingRight { .. }
         | Error::NamespaceTerminating(_)
-        | Error::NamespaceMissing(_)
         | Error::Unknown { .. }
         | Error::Contended { .. }
         | Error::Api(_) => Kind::Other,

@@ -26,8 +26,7 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use connect::Environment;
 
 use crate::app::Cli;
-use crate::args::deprecated;
-use crate::args::usage_errors::{self, CommandLine};
+use crate::args::usage_errors;
 use crate::completion::Question;
 use crate::exit::Code;
 use crate::run::session::Start;
@@ -47,55 +46,43 @@ fn main() -> ExitCode {
         Terminal::default().bytes(&question.answer(Cli::command));
         return ExitCode::SUCCESS;
     }
-    let line = CommandLine {
-        words: &arguments,
-        commands: Cli::command,
-    };
     let code = match parse(&arguments) {
-        Ok((cli, matches)) => {
-            let lines = line.of_detached_value();
-            if let Some(lines) = lines.or_else(|| line.of_trailing_command(&matches)) {
-                return ExitCode::from(report_usage(lines, line).number());
+        Ok((cli, matches)) => match usage_errors::of_detached_value(&arguments) {
+            Some((message, hint)) => {
+                let terminal = Terminal::default();
+                terminal.error(&message);
+                terminal.hint(hint);
+                usage_code(matches.subcommand_name())
             }
-            let terminal = Terminal::new(cli.quiet);
-            for name in deprecated::names(&matches, &cli.connection.token, &environment) {
-                terminal.warn(words::deprecated::warning(name));
-            }
-            let program = Program::new(&matches).under(environment.get(variables::HOLDER));
-            app::run(
-                &cli,
-                &Start {
+            None => {
+                let terminal = Terminal::new(cli.quiet);
+                let program = Program::new(&matches).under(environment.get(variables::HOLDER));
+                let start = Start {
                     terminal: &terminal,
                     connection: &cli.connection,
                     holder: &cli.holder,
                     environment: &environment,
                     program: &program,
-                },
-            )
-        }
-        Err(error) => say_usage(&usage_errors::escape_context(error), line),
+                };
+                app::run(&cli, &start)
+            }
+        },
+        Err(error) => report_usage(error, &arguments),
     };
     ExitCode::from(code.number())
 }
 
 fn parse(line: &[OsString]) -> Result<(Cli, ArgMatches), clap::Error> {
-    let read = |line: Vec<&OsString>| Cli::command().try_get_matches_from(line);
     // Error messages suggest similar commands, so they need the definitions of all commands.
     let matches = match Cli::command_for(line).try_get_matches_from(line) {
         Ok(matches) => matches,
-        Err(_) => match read(line.iter().collect()) {
-            Err(error) if usage_errors::asks_for_help(&error) => {
-                let rest = line.iter().filter(|word| !usage_errors::is_for_help(word));
-                read(rest.collect())
-            }
-            read => read,
-        }?,
+        Err(_) => Cli::command().try_get_matches_from(line)?,
     };
     Ok((Cli::from_arg_matches(&matches)?, matches))
 }
 
-/// Prints help to stdout, and problems with the arguments to stderr.
-fn say_usage(error: &clap::Error, line: CommandLine<'_>) -> Code {
+/// Prints help to stdout, and what is wrong with the arguments to stderr.
+fn report_usage(error: clap::Error, line: &[OsString]) -> Code {
     let terminal = Terminal::default();
     let help = match error.kind() {
         // As kubectl does.
@@ -106,14 +93,23 @@ fn say_usage(error: &clap::Error, line: CommandLine<'_>) -> Code {
         terminal.data(help.ansi().to_string().trim_end());
         return terminal.code(Code::DONE);
     }
-    let lines = line.of_command(error);
-    let lines = lines.unwrap_or_else(|| line.of_parser(error));
-    report_usage(lines, line)
+    let valid = Cli::command().ignore_errors(true);
+    let valid = valid.try_get_matches_from(line).ok();
+    let command = valid.as_ref().and_then(ArgMatches::subcommand_name);
+    match usage_errors::of_missing_dashes(line, command) {
+        Some((message, hint)) => {
+            terminal.error(&message);
+            terminal.hint(hint);
+        }
+        None => terminal.error(&usage_errors::of_parser(error)),
+    }
+    usage_code(command)
 }
 
-fn report_usage((message, hint): (String, String), line: CommandLine<'_>) -> Code {
-    let terminal = Terminal::default();
-    terminal.error(&message);
-    terminal.hint(hint);
-    line.code()
+/// The exit code of a line that can't be run. For `with` it must differ from the codes of its command.
+fn usage_code(command: Option<&str>) -> Code {
+    match command {
+        Some("with") => Code::WRAPPER,
+        _ => Code::USAGE,
+    }
 }

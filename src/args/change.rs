@@ -1,7 +1,6 @@
 //! The arguments of every verb that changes the locks of nodes.
 
 use clap::Args;
-use maintenance_lease::DryRun;
 
 use super::nodes::{NodeArgs, Selection};
 use super::output::OutputArgs;
@@ -36,7 +35,7 @@ impl ChangingArgs {
         mine: Option<bool>,
         terminal: &Terminal,
     ) -> Result<Selection, Failure> {
-        if self.write.dry_run != DryRun::None {
+        if self.write.is_dry_run() {
             self.output.without_lock_ids("--dry-run")?;
         }
         self.nodes.selection(mine, terminal.stdin())

@@ -5,7 +5,6 @@
 use clap::{Arg, Args};
 use connect::Flags;
 
-use super::token::TokenArgs;
 use crate::words::hint_command::HEADING;
 
 /// What the API server's logs call this program.
@@ -22,10 +21,7 @@ pub(crate) const USER_AGENT: &str = concat!("kubectl-maint/", env!("CARGO_PKG_VE
 )]
 pub(crate) struct ConnectionArgs {
     #[command(flatten)]
-    flags: Flags,
-
-    #[command(flatten)]
-    pub(crate) token: TokenArgs,
+    pub(crate) flags: Flags,
 }
 
 /// The `-n` of a command whose help shows it. It is the one that all commands accept.
@@ -35,16 +31,6 @@ pub(crate) fn namespace(help: &'static str) -> Arg {
         .long("namespace")
         .value_name("NAMESPACE")
         .help(help)
-}
-
-impl ConnectionArgs {
-    /// What was typed, the bearer token included.
-    pub(crate) fn flags(&self) -> Flags {
-        Flags {
-            token: self.token.bearer.clone(),
-            ..self.flags.clone()
-        }
-    }
 }
 
 #[cfg(test)]
@@ -60,7 +46,7 @@ mod tests {
             "kubectl-maint force-delete pod/a -n shop",
             "kubectl-maint force-delete --namespace=shop pod/a",
         ] {
-            let flags = Cli::parse_from(line.split(' ')).connection.flags();
+            let flags = Cli::parse_from(line.split(' ')).connection.flags;
             assert_eq!(flags.namespace.as_deref(), Some("shop"), "{line}");
         }
     }

@@ -7,7 +7,6 @@ use crate::platform::account;
 use connect::{ApiUser, Environment};
 
 use crate::words::hint_command::HEADING;
-use crate::words::holder::{Holder, HolderSource};
 
 const HOLDER: &str = "KUBECTL_MAINT_HOLDER";
 
@@ -47,27 +46,13 @@ fn holder(typed: &str) -> Result<String, InvalidIdentity> {
 
 impl HolderArgs {
     /// The given identity, else the API user, else `user@host`.
-    pub(crate) fn of(&self, user: &ApiUser, environment: &Environment) -> Holder {
-        if let Some(identity) = &self.holder {
-            return Holder {
-                identity: identity.clone(),
-                source: HolderSource::Set,
-            };
-        }
-        let (identity, source) = match user {
-            ApiUser::Known(name) if is_shared(name, environment) => {
-                (None, HolderSource::SharedApiUser)
-            }
-            ApiUser::Known(name) => match identity::of_api_user(name) {
-                None => (None, HolderSource::UnknownApiUser),
-                identity => (identity, HolderSource::ApiUser),
-            },
-            ApiUser::Unknown | ApiUser::Anonymous => (None, HolderSource::UnknownApiUser),
+    pub(crate) fn of(&self, user: &ApiUser, environment: &Environment) -> String {
+        let of_user = match user {
+            ApiUser::Known(name) if !is_shared(name, environment) => identity::of_api_user(name),
+            _ => None,
         };
-        Holder {
-            identity: identity.unwrap_or_else(|| user_at_host(environment)),
-            source,
-        }
+        let given = self.holder.clone().or(of_user);
+        given.unwrap_or_else(|| user_at_host(environment))
     }
 }
 
@@ -152,33 +137,21 @@ mod tests {
         };
         let default = HolderArgs::default();
         let user_at_host = user_at_host(&environment);
-        let holder = |identity: &str, source| Holder {
-            identity: identity.to_owned(),
-            source,
-        };
-        assert_eq!(of(&given, "alice"), holder("job-7", HolderSource::Set));
-        assert_eq!(
-            of(&default, "alice"),
-            holder("alice", HolderSource::ApiUser)
-        );
-        assert_eq!(
-            of(&default, "kubeadmin"),
-            holder("user:kubeadmin", HolderSource::ApiUser)
-        );
-        for shared in [
+        assert_eq!(of(&given, "alice"), "job-7");
+        assert_eq!(of(&default, "alice"), "alice");
+        assert_eq!(of(&default, "kubeadmin"), "user:kubeadmin");
+        for other in [
             "kubernetes-admin",
             "system:admin",
             "admin",
             "breakglass",
             "ops",
+            " ",
         ] {
-            let expected = holder(&user_at_host, HolderSource::SharedApiUser);
-            assert_eq!(of(&default, shared), expected);
+            assert_eq!(of(&default, other), user_at_host);
         }
-        let unknown = holder(&user_at_host, HolderSource::UnknownApiUser);
-        assert_eq!(of(&default, " "), unknown);
         for user in [ApiUser::Unknown, ApiUser::Anonymous] {
-            assert_eq!(default.of(&user, &environment), unknown);
+            assert_eq!(default.of(&user, &environment), user_at_host);
         }
     }
 

@@ -73,20 +73,6 @@ pub(crate) fn shortest_lease(seconds: u32) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// What a negative timeout means, as in kubectl.
-const WEEK: Duration = Duration::from_secs(7 * 86_400);
-
-/// Parses a limit for waiting: 0 tries once, and a negative one is a week.
-pub(crate) fn timeout(typed: &str) -> Result<Duration, InvalidValue> {
-    match typed.strip_prefix('-') {
-        Some(positive) => match positive.parse::<u64>() {
-            Ok(_) => Ok(WEEK),
-            Err(_) => length(positive).map(|_| WEEK),
-        },
-        None => length(typed),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,25 +114,8 @@ mod tests {
         let refused = Err(InvalidValue::BeyondClocks);
         for typed in ["3651d", "200000years", "18446744073709551615s"] {
             assert_eq!(length(typed), refused, "{typed:?}");
-            assert_eq!(timeout(typed), refused, "{typed:?}");
         }
         assert_eq!(length("3650d"), Ok(LONGEST));
-    }
-
-    #[test]
-    fn a_negative_timeout_is_a_week() {
-        for (typed, limit) in [
-            ("0", Ok(Duration::ZERO)),
-            ("0s", Ok(Duration::ZERO)),
-            ("90s", Ok(Duration::from_secs(90))),
-            ("-1", Ok(WEEK)),
-            ("-1s", Ok(WEEK)),
-            ("-", Err(InvalidValue::NotADuration)),
-            ("--1", Err(InvalidValue::NotADuration)),
-            ("30", Err(no_unit("30"))),
-        ] {
-            assert_eq!(timeout(typed), limit, "{typed:?}");
-        }
     }
 
     #[test]

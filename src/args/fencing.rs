@@ -27,13 +27,12 @@ pub(crate) struct FencingArgs<R: ValueEnum + Send + Sync + 'static> {
 
     /// Stop waiting after this long
     ///
-    /// The exit code is then 4. 0 checks once, and a negative time means one week.
+    /// The exit code is then 4. 0 checks once.
     #[arg(
         long,
         value_name = "TIME",
         default_value = "5m",
-        allow_hyphen_values = true,
-        value_parser = duration::timeout
+        value_parser = duration::length
     )]
     pub(crate) timeout: Duration,
 

@@ -15,7 +15,6 @@ pub(crate) struct HookArgs {
         long,
         value_name = "TIME",
         default_value = "5m",
-        allow_hyphen_values = true,
         value_parser = duration::length
     )]
     pub(crate) hook_timeout: Duration,

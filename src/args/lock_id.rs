@@ -8,13 +8,10 @@ use connect::Environment;
 use maintenance_lease::protocol::LockId;
 
 use super::nodes::Selection;
-use super::token::TokenArgs;
 use crate::error::{InputError, InvalidValue};
 
 /// Lock ids in one of the [forms](Ids) that are accepted.
 pub(crate) const VARIABLE: &str = "MAINT_LOCK_ID";
-/// The deprecated name.
-pub(crate) const DEPRECATED: &str = "MAINT_TOKEN";
 /// The node that a single lock id belongs to, if known.
 pub(crate) const NODE: &str = "MAINT_NODE";
 
@@ -36,13 +33,8 @@ impl LockIdArgs {
     ///
     /// # Errors
     /// If the variable is invalid.
-    pub(crate) fn given(
-        &self,
-        token: &TokenArgs,
-        environment: &Environment,
-    ) -> Result<Option<LockIds>, InputError> {
-        let earlier = || token.lock_id().cloned().map(Ids::Single);
-        match self.lock_id.clone().or_else(earlier) {
+    pub(crate) fn given(&self, environment: &Environment) -> Result<Option<LockIds>, InputError> {
+        match self.lock_id.clone() {
             Some(ids) => Ok(Some(LockIds { source: FLAG, ids })),
             None => LockIds::of(environment),
         }
@@ -55,10 +47,9 @@ impl LockIdArgs {
     pub(crate) fn given_for(
         &self,
         selection: &Selection,
-        token: &TokenArgs,
         environment: &Environment,
     ) -> Result<Option<LockIds>, InputError> {
-        match self.given(token, environment)? {
+        match self.given(environment)? {
             Some(ids) => ids.only_for(selection),
             None => Ok(None),
         }
@@ -113,17 +104,16 @@ impl LockIds {
     /// # Errors
     /// If the variable is set but invalid.
     pub(crate) fn of(environment: &Environment) -> Result<Option<Self>, InputError> {
-        let set = |name| environment.set_os(name).map(|value| (name, value));
-        let Some((variable, value)) = set(VARIABLE).or_else(|| set(DEPRECATED)) else {
+        let Some(value) = environment.set_os(VARIABLE) else {
             return Ok(None);
         };
         let ids = value.to_str().unwrap_or_default().parse();
         let ids = match (ids, environment.get(NODE)) {
             (Ok(Ids::Single(id)), Some(node)) => Ids::ByNode([(node.to_owned(), id)].into()),
-            (ids, _) => ids.map_err(|_| InputError::NotALockId { variable })?,
+            (ids, _) => ids.map_err(|_| InputError::NotALockId { variable: VARIABLE })?,
         };
         Ok(Some(Self {
-            source: variable,
+            source: VARIABLE,
             ids,
         }))
     }
@@ -207,7 +197,7 @@ mod tests {
         };
         let environment = Environment::of_variables(variables.iter().copied());
         let ids = args
-            .given_for(&selection, &TokenArgs::default(), &environment)
+            .given_for(&selection, &environment)
             .map_err(|error| Failure::Input(error).to_string())?;
         let id = |node: &&str| Some(ids.as_ref()?.of_node(node)?.to_string());
         Ok(nodes.iter().map(id).collect())
@@ -262,27 +252,6 @@ mod tests {
     }
 
     #[test]
-    fn the_earlier_name_counts_if_the_new_one_is_not_set() {
-        let earlier = [(DEPRECATED, LOCK_ID), (VARIABLE, OTHER)];
-        assert_eq!(demanded(None, &earlier[..1], &["a"]), ids([LOCK_ID]));
-        assert_eq!(demanded(None, &earlier, &["a"]), ids([OTHER]));
-    }
-
-    #[test]
-    fn messages_name_the_variable_that_is_set() {
-        let for_one = Err(format!("{DEPRECATED} is for one node only"));
-        assert_eq!(
-            demanded(None, &[(DEPRECATED, LOCK_ID)], &["a", "b"]),
-            for_one
-        );
-        let pair = format!("a={LOCK_ID}");
-        let of_with = [(DEPRECATED, &*pair)];
-        let missing = Err(format!("{DEPRECATED} has no lock id for node/b"));
-        assert_eq!(demanded(None, &of_with, &["a", "b"]), missing);
-        assert_eq!(demanded(None, &of_with, &["b", "c"]), Ok(vec![None, None]));
-    }
-
-    #[test]
     fn a_variable_without_a_lock_id_is_not_passed_over() {
         let one_is_none = format!("a={LOCK_ID} b=secret");
         for (name, value) in [
@@ -290,7 +259,6 @@ mod tests {
             (VARIABLE, "secret"),
             (VARIABLE, &*one_is_none),
             (VARIABLE, " "),
-            (DEPRECATED, "secret"),
         ] {
             let refused = Err(format!("{name} is not a lock id"));
             assert_eq!(

@@ -9,7 +9,6 @@ use anyhow::Context as _;
 use clap::Args;
 use maintenance_lease::is_object_name;
 
-use super::number::number;
 use crate::error::{Failure, InputError, NothingFound};
 use crate::object::{Kind, kind_and_name, leading_kind};
 
@@ -33,16 +32,6 @@ pub(crate) struct NodeArgs {
     /// One node per line. Empty lines and lines that begin with # are ignored.
     #[arg(long, value_name = "FILE")]
     pub(crate) nodes_from: Option<PathBuf>,
-
-    /// Number of nodes to work on at the same time
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 32,
-        hide_short_help = true,
-        value_parser = number::<u16>(1, 512)
-    )]
-    pub(crate) parallel: u16,
 }
 
 /// The selected nodes.

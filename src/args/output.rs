@@ -167,15 +167,13 @@ mod tests {
                 "leases" => "LeaseSummaryList",
                 "doctor" => "CheckupList",
                 "why" => "DiagnosisList",
-                "whoami" => "Identity",
                 _ => "NodeMaintenanceList",
             };
             let data = &schema["$defs"][kind];
             // As in kubectl, the columns of a list belong to its items.
-            let item = if kind == "Identity" { "" } else { "items[*]." };
             let columns = columns.split(',').map(|column| {
                 let (_, path) = column.split_once(":.").expect("a header and a path");
-                format!("{item}{path}")
+                format!("items[*].{path}")
             });
             for path in columns.chain([jsonpath.to_owned()]) {
                 assert!(field(&schema, data, &path).is_some(), "{kind}: {path}");

@@ -17,13 +17,12 @@ pub(crate) struct WaitingArgs {
 
     /// Stop waiting after this long, with exit code 4 [default: no limit]
     ///
-    /// For example 90s or 10m. 0 tries once, and a negative time means one week.
+    /// For example 90s or 10m. 0 tries once.
     #[arg(
         long,
         value_name = "TIME",
         requires = "wait",
-        allow_hyphen_values = true,
-        value_parser = duration::timeout
+        value_parser = duration::length
     )]
     pub(crate) timeout: Option<Duration>,
 }

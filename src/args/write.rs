@@ -1,32 +1,27 @@
 //! Flags of the verbs that change something.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Arg, Args};
-use maintenance_lease::{Acquire, DryRun, Maintenance};
+use clap::Args;
+use maintenance_lease::Acquire;
 
 use crate::error::InvalidValue;
 use crate::words::hint_command::NO_REASON;
-use crate::words::usage;
 
 /// Flags of every verb that changes something.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WriteArgs {
-    /// Only show what would happen; MODE is client (default) or server
+    /// Only show what would happen; no write is sent
     ///
-    /// client sends no write requests. server sends them for the API server to check, but nothing is
-    /// stored. --dry-run alone means client.
+    /// kubectl's --dry-run=client and --dry-run=server mean the same.
     #[arg(
         long,
         value_name = "MODE",
-        value_parser = dry_run(),
+        value_parser = ["client", "server"],
         num_args = 0..=1,
         require_equals = true,
-        default_value = "none",
         default_missing_value = "client",
-        hide_default_value = true,
         hide_possible_values = true
     )]
-    pub(crate) dry_run: DryRun,
+    dry_run: Option<String>,
 
     /// Name that is recorded as the manager of the written fields
     #[arg(
@@ -38,49 +33,11 @@ pub(crate) struct WriteArgs {
     pub(crate) field_manager: String,
 }
 
-/// The flag of the verbs that lock nodes.
-#[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct NamespaceArgs {
-    /// Create the namespace of the locks if it does not exist
-    ///
-    /// Without this flag, a missing namespace is an error. On a terminal, you are asked whether to create it, unless
-    /// you add --yes.
-    #[arg(long, hide_short_help = true)]
-    create_namespace: bool,
-}
-
-/// A flag of a verb that asks on a terminal without it, and has no --yes.
-pub(crate) fn asks_without_yes(flag: Arg) -> Arg {
-    let help = flag.get_long_help().map(ToString::to_string);
-    let help = help.unwrap_or_default().replace(usage::UNLESS_YES, "");
-    let (with_yes, without) = usage::WITH_YES;
-    flag.long_help(help.replace(with_yes, without))
-}
-
-/// That of a verb that never asks.
-pub(crate) fn never_asks(flag: Arg) -> Arg {
-    let help = flag.get_long_help().map(ToString::to_string);
-    let help = help.unwrap_or_default();
-    let help = help
-        .split_once(usage::ON_A_TERMINAL)
-        .map_or(&*help, |(help, _)| help);
-    flag.long_help(help.to_owned())
-}
-
-impl NamespaceArgs {
-    /// Lets `locks` create the namespace, or not.
-    pub(crate) fn apply(self, locks: &Maintenance) {
-        locks.set_creates_namespace(self.create_namespace);
+impl WriteArgs {
+    /// Whether nothing is written.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.dry_run.is_some()
     }
-}
-
-/// Parses `none`, `client` or `server`.
-fn dry_run() -> impl TypedValueParser<Value = DryRun> {
-    PossibleValuesParser::new(["none", "client", "server"]).map(|mode| match &*mode {
-        "client" => DryRun::Client,
-        "server" => DryRun::Server,
-        _ => DryRun::None,
-    })
 }
 
 /// Parses a reason of at most one kibibyte, because every client of the Lease carries it around. The

@@ -7,9 +7,8 @@ use crate::args::change::ChangingArgs;
 use crate::args::duration;
 use crate::args::protect::ProtectArgs;
 use crate::args::take_expired::TakeExpiredArgs;
-use crate::args::until::{End, Until, time};
 use crate::args::wait::WaitingArgs;
-use crate::args::write::{NamespaceArgs, ReasonArgs};
+use crate::args::write::ReasonArgs;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::run::lock_command::LockCommand;
@@ -44,30 +43,15 @@ pub(crate) struct AcquireArgs {
         long,
         value_name = "TIME",
         default_value = "30m",
-        allow_hyphen_values = true,
         value_parser = duration::lease
     )]
     pub(crate) duration: std::time::Duration,
-
-    /// Expiry time, at most 1h from now (e.g. 18:00Z)
-    #[arg(
-        long,
-        value_name = "TIME",
-        allow_hyphen_values = true,
-        conflicts_with_all = ["duration", "wait"],
-        value_parser = time
-    )]
-    pub(crate) until: Option<Until>,
 
     /// Renew the lock if you already hold it
     ///
     /// A hold stays as it is. With --cordon, the exit code is then 1, unless the node is already cordoned.
     #[arg(long)]
     pub(crate) reentry: bool,
-
-    /// Refuse nodes with an expired lock
-    #[arg(long, conflicts_with = "take_expired")]
-    pub(crate) free_only: bool,
 
     #[command(flatten)]
     pub(crate) protect: ProtectArgs,
@@ -83,43 +67,21 @@ pub(crate) struct AcquireArgs {
     pub(crate) limit: WaitingArgs,
 
     #[command(flatten)]
-    pub(crate) namespace: NamespaceArgs,
-
-    #[command(flatten)]
     pub(crate) change: ChangingArgs,
 }
 
 pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(None, start.terminal)?;
-    let mut command = LockCommand::begin_locking(
-        start,
-        &args.change,
-        Verb::Acquire,
-        args.limit,
-        args.namespace,
-    )
-    .await?;
-    command.end = args.until.map(End::OfLock);
+    let command =
+        LockCommand::begin_locking(start, &args.change, Verb::Acquire, args.limit).await?;
     let targets = command.targets(&selection, true).await?;
     let nodes = names(&targets);
 
     // If one of them is locked or does not exist, nothing is written to the others.
-    let (targets, confirmed) = match args.free_only {
-        true => (command.read(targets, true).await?, Vec::new()),
-        false => {
-            command
-                .confirm_unfinished(targets, args.take, args.partial)
-                .await?
-        }
-    };
-    let duration = match args.until {
-        Some(until) => command.duration_until(&nodes, until)?,
-        None => args.duration,
-    };
-    let options = Acquire::new()
-        .duration(duration)
-        .reentry(args.reentry)
-        .free_only(args.free_only);
+    let (targets, confirmed) = command
+        .confirm_unfinished(targets, args.take, args.partial)
+        .await?;
+    let options = Acquire::new().duration(args.duration).reentry(args.reentry);
     let options = args.protect.acquire(args.why.acquire(options));
     let mut options = SetOptions::acquire(args.take.acquire(options, confirmed));
     if args.partial {

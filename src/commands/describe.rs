@@ -40,21 +40,15 @@ pub(crate) async fn run(args: &DescribeArgs, start: &Start<'_>) -> Result<Code, 
         selection,
         locks: session.locks.clone(),
         states: Vec::new(),
-        abandoned: None,
         brief: false,
         sort_by: None,
-        check_taints: true,
+        whole: true,
     };
-    or_interrupted(print(args, &session, &filter)).await
+    or_interrupted(print(&session, &filter)).await
 }
 
-async fn print(
-    args: &DescribeArgs,
-    session: &Session<'_>,
-    filter: &NodeFilter,
-) -> Result<Code, Failure> {
-    let parallel = args.nodes.parallel;
-    let mut snapshot = read_all(session, filter, true, RowDetail::Cells, parallel).await?;
+async fn print(session: &Session<'_>, filter: &NodeFilter) -> Result<Code, Failure> {
+    let mut snapshot = read_all(session, filter, true, RowDetail::Cells).await?;
     let now = session.locks.server_time().now();
     let reader = Reader {
         locks: &session.locks,

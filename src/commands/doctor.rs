@@ -25,8 +25,8 @@ use crate::words::doctor::finding::{Check, Finding, Source};
 
 /// Check the clock, your rights and the policies
 ///
-/// To see whether the policies work, it sends dry runs of writes that they must refuse. Without --fix, nothing is
-/// changed.
+/// It also shows your API user and the holder of your locks (docs/tasks.md). To see whether the policies work, it sends
+/// dry runs of writes that they must refuse. Without --fix, nothing is changed.
 ///
 /// Each line begins with ok, note or problem, and the line below says what to do. The exit code is 1 if there is a
 /// problem. A note is about something optional, or something that you may not read.

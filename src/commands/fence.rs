@@ -27,7 +27,6 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
         }
     }
     let target = FencingTarget::open(start, Verb::Fence, common, node).await?;
-    args.namespace.apply(target.locks());
     let mut run = match FenceRun::new(args, &target) {
         Ok(run) => run,
         Err(failure) => return target.end(Verb::Fence, Err(failure), None).await,

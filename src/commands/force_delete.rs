@@ -28,7 +28,6 @@ use crate::words::holder::HoldingCommand;
 pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let targets = Targets::of(args)?;
     let session = start.open_for_writing(&args.write, true).await?;
-    args.namespace.apply(&session.locks);
     let process = HoldingCommand::ForceDelete.holder(session.locks.identity());
     let process = session.locks.as_holder(process);
     let process = process.map_err(InputError::Holder)?;

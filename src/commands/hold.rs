@@ -7,9 +7,9 @@ use other_tools::OptOuts;
 use crate::args::change::ChangingArgs;
 use crate::args::protect::{Protection, opt_outs};
 use crate::args::take_expired::TakeExpiredArgs;
-use crate::args::until::{End, Until, until};
+use crate::args::until::{Until, until};
 use crate::args::wait::WaitingArgs;
-use crate::args::write::{NamespaceArgs, TicketArgs, non_empty_reason};
+use crate::args::write::{TicketArgs, non_empty_reason};
 use crate::error::{Failure, InvalidValue, Verb};
 use crate::exit::Code;
 use crate::run::confirm::Confirmed;
@@ -60,20 +60,8 @@ pub(crate) struct HoldArgs {
     pub(crate) ticket: TicketArgs,
 
     /// Expected end, shown to others (e.g. 2d, 18:00Z)
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = until)]
+    #[arg(long, value_name = "TIME", value_parser = until)]
     pub(crate) expect_until: Option<Until>,
-
-    /// The earlier name of --expect-until
-    #[arg(
-        id = "hold_until",
-        long = "until",
-        hide = true,
-        value_name = "TIME",
-        allow_hyphen_values = true,
-        conflicts_with = "expect_until",
-        value_parser = until
-    )]
-    pub(crate) until: Option<Until>,
 
     /// Cordon the node until the hold ends
     ///
@@ -100,9 +88,6 @@ pub(crate) struct HoldArgs {
     pub(crate) limit: WaitingArgs,
 
     #[command(flatten)]
-    pub(crate) namespace: NamespaceArgs,
-
-    #[command(flatten)]
     pub(crate) change: ChangingArgs,
 }
 
@@ -113,10 +98,8 @@ fn given_reason(typed: &str) -> Result<String, InvalidValue> {
 pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(None, start.terminal)?;
     let mut command =
-        LockCommand::begin_locking(start, &args.change, Verb::Hold, args.limit, args.namespace)
-            .await?;
-    let until = args.expect_until.or(args.until);
-    command.end = until.map(End::OfHold);
+        LockCommand::begin_locking(start, &args.change, Verb::Hold, args.limit).await?;
+    command.expected_end = args.expect_until;
     let locks = &command.session.locks;
     let (targets, confirmed) = match args.take_over {
         true => {
@@ -138,9 +121,9 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     if let Some(ticket) = &args.ticket.ticket {
         options = options.ticket(ticket);
     }
-    if let Some(until) = until {
+    if let Some(until) = args.expect_until {
         let now = locks.server_time().now();
-        options = options.until(until.after(now, "--expect-until")?);
+        options = options.until(until.after(now)?);
     }
 
     let options = SetOptions::hold(options).take_over(confirmed.values().cloned());

@@ -22,6 +22,5 @@ pub(crate) mod uninstall;
 pub(crate) mod verify;
 pub(crate) mod version;
 pub(crate) mod wait;
-pub(crate) mod whoami;
 pub(crate) mod why;
 pub(crate) mod with;

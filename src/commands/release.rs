@@ -67,10 +67,7 @@ pub(crate) struct ReleaseArgs {
 
 pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
-    let token = &start.connection.token;
-    let ids = args
-        .lock_id
-        .given_for(&selection, token, start.environment)?;
+    let ids = args.lock_id.given_for(&selection, start.environment)?;
     if let Some(ids) = ids.as_ref().filter(|_| args.force) {
         return Err(InputError::LockIdWithForce { source: ids.source }.into());
     }

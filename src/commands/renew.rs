@@ -7,21 +7,19 @@ use maintenance_lease::{Error, Renew};
 use crate::args::change::ChangingArgs;
 use crate::args::duration::{self, Extension};
 use crate::args::lock_id::LockIdArgs;
-use crate::args::until::{End, Until, renewed_time};
 use crate::args::write::reason;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::run::lock_command::LockCommand;
 use crate::run::report::LockReport;
 use crate::run::session::Start;
-use crate::run::targets::{Target, names};
+use crate::run::targets::Target;
 
 /// Extend your locks
 ///
-/// The lock then expires after --duration, counted from now, or at --until. With a plus, as in
-/// --duration +20m, the time is added to what is left. A retry never adds it twice. Without
-/// either, the last duration is used again. Renewing never makes a lock expire earlier; to
-/// end it, use release.
+/// The lock then expires after --duration, counted from now. With a plus, as in --duration +20m, the time is added
+/// to what is left. A retry never adds it twice. Without --duration, the last duration is used again. Renewing never
+/// makes a lock expire earlier; to end it, use release.
 ///
 /// You can also renew your lock after it has expired, if nobody has acquired it since. If the lock is
 /// no longer yours, the exit code is 3.
@@ -40,20 +38,9 @@ pub(crate) struct RenewArgs {
     #[arg(
         long,
         value_name = "TIME",
-        allow_hyphen_values = true,
         value_parser = duration::extension
     )]
     pub(crate) duration: Option<Extension>,
-
-    /// Expiry time, at most 1h from now (e.g. 18:00Z)
-    #[arg(
-        long,
-        value_name = "TIME",
-        allow_hyphen_values = true,
-        conflicts_with = "duration",
-        value_parser = renewed_time
-    )]
-    pub(crate) until: Option<Until>,
 
     /// New reason for the lock
     #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
@@ -68,24 +55,19 @@ pub(crate) struct RenewArgs {
 
 pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
-    let token = &start.connection.token;
-    let ids = args
-        .lock_id
-        .given_for(&selection, token, start.environment)?;
+    let ids = args.lock_id.given_for(&selection, start.environment)?;
     let mut options = Renew::new();
     if let Some(reason) = &args.message {
         options = options.reason(reason);
     }
 
-    let mut command = LockCommand::begin(start, &args.change, Verb::Renew).await?;
-    command.end = args.until.map(End::OfLock);
+    let command = LockCommand::begin(start, &args.change, Verb::Renew).await?;
     let session = &command.session;
     let targets = command.targets(&selection, false).await?;
-    options = match (args.until, args.duration) {
-        (Some(until), _) => options.duration(command.duration_until(&names(&targets), until)?),
-        (None, Some(Extension::FromNow(duration))) => options.duration(duration),
-        (None, Some(Extension::Added(added))) => options.added(added),
-        (None, None) => options,
+    options = match args.duration {
+        Some(Extension::FromNow(duration)) => options.duration(duration),
+        Some(Extension::Added(added)) => options.added(added),
+        None => options,
     };
     let (locks, options, command, ids) = (&session.locks, &options, &command, ids.as_ref());
     let renew = |Target { node, seen }| async move {

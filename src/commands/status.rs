@@ -3,13 +3,10 @@
 mod pods;
 
 use std::cell::RefCell;
-use std::time::Duration;
 
 use clap::Args;
-use maintenance_lease::protocol::Span;
 use maintenance_lease::{Error, NodeLookup, RowDetail};
 
-use crate::args::duration;
 use crate::args::nodes::{NodeArgs, Selection};
 use crate::args::output::OutputArgs;
 use crate::args::status::SortKey;
@@ -38,8 +35,8 @@ use crate::words::status::{NOTHING_FOUND, UNLISTED, no_namespace, summary};
 /// name or select. -o name, json, yaml and templates have all nodes. The state of a lock is Free, Locked,
 /// Expired or OnHold. The exit code does not depend on it. docs/tasks.md explains the columns.
 ///
-/// STATUS shows the health of the node in more detail than kubectl. A fenced node may look ready; --check-taints
-/// finds it. -o wide, json and yaml show who fenced a node, when, how and why, and the hook that is running for it.
+/// STATUS shows the health of the node in more detail than kubectl. -o wide, json and yaml show who fenced a node, when,
+/// how and why, and the hook that is running for it.
 ///
 /// --pods shows the stuck pods of all namespaces, on one node or on all, and why they are stuck. It also
 /// shows replacements that wait for these pods, and volumes that stay attached.
@@ -72,24 +69,9 @@ pub(crate) struct StatusArgs {
     )]
     pub(crate) state: Vec<LockState>,
 
-    /// Show only nodes that are locked, expired or on hold
-    #[arg(long, hide = true, conflicts_with = "state")]
-    pub(crate) locked: bool,
-
     /// Show only your locks and holds, also those of your running commands
     #[arg(long)]
     pub(crate) mine: bool,
-
-    /// Show only locks that expired over 1h ago, or over TIME ago
-    #[arg(
-        long,
-        value_name = "TIME",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "1h",
-        value_parser = duration::length
-    )]
-    pub(crate) abandoned: Option<Duration>,
 
     /// Sort by node, state, holder, age or left
     #[arg(
@@ -111,14 +93,9 @@ pub(crate) struct StatusArgs {
     )]
     pub(crate) label_columns: Vec<String>,
 
-    /// Read the taints of all nodes, to find fenced nodes that look ready
-    #[arg(long, hide_short_help = true)]
-    pub(crate) check_taints: bool,
-
     /// Show stuck pods of all namespaces, and why they are stuck
     #[arg(long, conflicts_with_all = [
-        "watch", "state", "locked", "mine", "abandoned", "sort_by", "label_columns", "check_taints",
-        "selector", "all", "nodes_from",
+        "watch", "state", "mine", "sort_by", "label_columns", "selector", "all", "nodes_from",
     ])]
     pub(crate) pods: bool,
 
@@ -149,16 +126,9 @@ impl StatusArgs {
         }
     }
 
-    fn states(&self) -> Vec<LockState> {
-        match self.locked {
-            true => LockState::TAKEN.to_vec(),
-            false => self.state.clone(),
-        }
-    }
-
     /// Whether nodes that are free and well are left out: in a table of nodes that nobody selected.
     fn is_brief(&self, selection: &Selection, format: Format) -> bool {
-        let is_filtered = self.locked || !self.state.is_empty() || self.abandoned.is_some();
+        let is_filtered = !self.state.is_empty();
         format.is_for_people() && *selection == Selection::All && !self.nodes.all && !is_filtered
     }
 
@@ -198,10 +168,9 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
         locks: session.locks.clone(),
         brief: args.is_brief(&selection, format),
         selection,
-        states: args.states(),
+        states: args.state.clone(),
         sort_by: args.sort_by,
-        abandoned: args.abandoned.map(Span::from),
-        check_taints: args.check_taints,
+        whole: false,
     };
     let report = StatusRun {
         session: &session,
@@ -247,13 +216,7 @@ impl StatusRun<'_> {
             session, filter, ..
         } = self;
         let terminal = session.terminal;
-        let reading = read_all(
-            session,
-            filter,
-            self.with_heartbeats(),
-            args.row_detail(),
-            args.nodes.parallel,
-        );
+        let reading = read_all(session, filter, self.with_heartbeats(), args.row_detail());
         let snapshot = match reading.await {
             Ok(snapshot) => snapshot,
             Err(failure) => {

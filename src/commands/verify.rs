@@ -47,9 +47,7 @@ pub(crate) struct VerifyArgs {
 
 pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let node = args.node.as_deref().map(nodes::single_node).transpose()?;
-    let ids = args
-        .lock_id
-        .given(&start.connection.token, start.environment)?;
+    let ids = args.lock_id.given(start.environment)?;
     let missing = InputError::MissingLockId { variable: VARIABLE };
     let ids = ids.ok_or(missing)?.into_verified(node)?;
     let session = start.open_for_reading().await?;

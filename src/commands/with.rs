@@ -1,7 +1,6 @@
 //! `with`: run a command on this machine while nodes are locked.
 
 mod args;
-mod exit_codes;
 mod locking;
 mod messages;
 mod release;
@@ -17,7 +16,6 @@ use supervisor::Signals;
 use supervisor::under_lease::{CommandOutcome, Progress};
 
 pub(crate) use self::args::WithArgs;
-use self::exit_codes::Codes;
 use self::locking::Locking;
 use self::messages::Messages;
 use crate::error::{Failure, InputError, Verb};
@@ -36,20 +34,29 @@ use crate::words::holder::HoldingCommand;
 use crate::words::with::{NOT_RUN, With};
 
 pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let codes = Codes::new(args);
-    Ok(with(args, codes, start).await.unwrap_or_else(|failure| {
+    Ok(with(args, start).await.unwrap_or_else(|failure| {
         problems::report(start.terminal, start.program, &failure);
-        codes.of_failure(Code::of(&failure, None))
+        of_failure(Code::of(&failure, None), args.conflict_exit_code)
     }))
 }
 
-async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, Failure> {
+/// The exit code for a failure of `with` itself, for which another verb would exit with `code`. `conflict` replaces those
+/// for a node that somebody else holds.
+fn of_failure(code: Code, conflict: Option<u8>) -> Code {
+    match code {
+        Code::HELD | Code::TIMED_OUT => conflict.map_or(code, Code::other),
+        Code::LOST | Code::INTERRUPTED | Code::UNSAFE | Code::NOT_FOUND | Code::NOT_EXECUTABLE => {
+            code
+        }
+        _ => Code::WRAPPER,
+    }
+}
+
+async fn with(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
     program::check(&args.command[0], start.environment.get_os("PATH"))?;
     let changing = args.changing();
     let selection = changing.selection(None, start.terminal)?;
-    let mut command =
-        LockCommand::begin_locking(start, &changing, Verb::With, args.limit, args.namespace)
-            .await?;
+    let mut command = LockCommand::begin_locking(start, &changing, Verb::With, args.limit).await?;
     let request = command.session.connection.request_timeout;
     args.check(request.unwrap_or(DEFAULT_REQUEST_TIMEOUT))?;
     let own = command.session.locks.clone();
@@ -74,13 +81,8 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     let session = &command.session;
     let protection = args.protect.protection();
     if command.is_dry_run() {
-        let suffix = dry_run_suffix(args.write.dry_run);
+        let suffix = dry_run_suffix(true);
         session.terminal.result(words.would() + suffix);
-        if let Some(wanted) = &protection {
-            let (dry_run, parallel) = (args.write.dry_run, changing.nodes.parallel);
-            let checking = session.check_protection(&changes, wanted, dry_run, parallel);
-            must_be_protected(&checking.await)?;
-        }
         return Ok(Code::DONE);
     }
     let held = tokio::select! {
@@ -94,7 +96,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     let protected = tokio::select! {
         biased;
         () = interruption.came() => Err(Failure::Interrupted),
-        protected = session.protect(&changes, protection.as_ref(), changing.nodes.parallel) => {
+        protected = session.protect(&changes, protection.as_ref()) => {
             must_be_protected(&protected)
         },
     };
@@ -133,7 +135,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     let is_lost = is_lost || outcome.is_lost();
     match failure {
         Some(failure) => Err(failure),
-        None => Ok(codes.of_command(&outcome, is_lost)),
+        None => Ok(Code::other(outcome.code(is_lost, Code::LOST.number()))),
     }
 }
 

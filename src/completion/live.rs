@@ -92,7 +92,7 @@ pub(super) fn kubeconfig(
     words: Vec<OsString>,
 ) -> Option<KubeconfigNames> {
     let matches = read(definition, words)?;
-    let flags = ConnectionArgs::from_arg_matches(&matches).ok()?.flags();
+    let flags = ConnectionArgs::from_arg_matches(&matches).ok()?.flags;
     in_time(move || names_of(&flags, &Environment::of_this_process()).ok())?
 }
 
@@ -212,12 +212,12 @@ impl Line {
     async fn locks(&self) -> Option<(Maintenance, String)> {
         let environment = Environment::of_this_process();
         let nobody: Notices = Arc::new(|_| ());
-        let connection = connect(&self.connection.flags(), &environment, USER_AGENT, &nobody)
+        let connection = connect(&self.connection.flags, &environment, USER_AGENT, &nobody)
             .await
             .ok()?;
         let namespace = connection.client.default_namespace().to_owned();
         let holder = self.holder.of(&connection.api_user, &environment);
-        let locks = Maintenance::builder(connection.client, holder.identity)
+        let locks = Maintenance::builder(connection.client, holder)
             .request_timeout(Some(LIMIT))
             .build();
         Some((locks.ok()?, namespace))
@@ -323,7 +323,7 @@ mod tests {
         ] {
             let line = read(&words);
             assert_eq!(
-                line.connection.flags().context.as_deref(),
+                line.connection.flags.context.as_deref(),
                 Some("prod"),
                 "{words:?}"
             );
@@ -338,12 +338,12 @@ mod tests {
         assert_eq!(read(&["unlock", "a", ""]).verb, "release");
         let line = read(&["acquire", "--kubeconfig", "/k", "node/a", "-m", ""]);
         assert_eq!(
-            line.connection.flags().kubeconfig.as_deref(),
+            line.connection.flags.kubeconfig.as_deref(),
             Some("/k".as_ref())
         );
         assert_eq!(line.names, ["a"]);
         let line = read(&["acquire", "-s", "https://h", "--duration", "soon", "b"]);
-        assert_eq!(line.connection.flags().server.as_deref(), Some("https://h"));
+        assert_eq!(line.connection.flags.server.as_deref(), Some("https://h"));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::identity::InvalidIdentity;
 
 use crate::object::Kind;
@@ -40,11 +39,9 @@ pub(crate) enum InputError {
         longest: Option<u64>,
     },
     /// A time that has passed.
-    Past { flag: &'static str },
+    Past,
     /// A time that no calendar has.
-    BeyondCalendar { flag: &'static str },
-    /// A lock can't last until then.
-    FarUntil { time: DateTime<Utc> },
+    BeyondCalendar,
     /// A lease too short to be renewed in time.
     ShortLease {
         lease: Duration,

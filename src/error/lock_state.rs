@@ -1,4 +1,4 @@
-//! The state of a lock: as what a command waits for, in filters, and in output.
+//! The state of a lock: in filters, in output, and as what a command waits for.
 
 use clap::ValueEnum;
 use maintenance_lease::protocol::State;
@@ -22,9 +22,13 @@ pub(crate) enum LockState {
     OnHold,
 }
 
-impl LockState {
-    /// All but free.
-    pub(crate) const TAKEN: [Self; 3] = [Self::Locked, Self::Expired, Self::OnHold];
+/// What `wait` waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Awaited {
+    /// No lock, or an expired one
+    Free,
+    /// Locked, but not on hold
+    Locked,
 }
 
 impl From<State> for LockState {

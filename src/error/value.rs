@@ -17,12 +17,8 @@ pub(crate) enum InvalidValue {
     LongLease,
     /// Not a number of seconds that a lock can last.
     NotALockDuration,
-    /// Not a whole number in this range.
-    NotANumber { least: u16, most: u16 },
-    /// A duration instead of a time.
-    NotATime { typed: String },
-    /// Not a time with a zone nor, with `or_duration`, a duration.
-    UnknownTime { or_duration: bool },
+    /// Neither a time with a zone nor a duration.
+    UnknownTime,
     /// Not a lock id.
     NotALockId,
     /// A value that the library does not accept.
@@ -49,43 +45,6 @@ pub(crate) enum InvalidValue {
     UnknownRisk { typed: String },
     /// Not the key of a label.
     NotALabelKey,
-    /// A lock id as the bearer token of a command that takes no lock id.
-    LockIdAsToken,
-    /// More than one lock id.
-    ManyLockIds,
-    /// A bearer token that looks like a lock id with a typo.
-    LikeALockId,
-    /// An empty bearer token of a command that takes a lock id.
-    EmptyToken,
-}
-
-/// A name of an earlier release that still works.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Deprecated {
-    /// `--token` for a lock id.
-    LockIdAsToken,
-    /// `-o token`.
-    TokenFormat,
-    /// `--override`.
-    Override,
-    /// `--confirm`.
-    Confirm,
-    /// `--until` of hold.
-    UntilOfHold,
-    /// `--locked`.
-    Locked,
-    /// A state of `wait --for`.
-    WaitFor {
-        old: &'static str,
-        new: &'static str,
-    },
-    /// An id of `--accept-risk`.
-    Risk { old: String, new: &'static str },
-    /// A variable.
-    Variable {
-        old: &'static str,
-        new: &'static str,
-    },
 }
 
 impl std::error::Error for InvalidValue {}

@@ -50,7 +50,6 @@ pub(crate) mod kind {
         ForceDeletionList,
         Diagnosis,
         DiagnosisList,
-        Identity,
         Checkup,
         CheckupList,
         LockRecord,

@@ -117,7 +117,6 @@ impl ErrorCode {
             | Failure::NoLongerFenced { .. }
             | Failure::StaysFenced { .. }
             | Failure::Unread { .. }
-            | Failure::UnknownUser
             | Failure::Reported(_) => Self::Failed,
         }
     }

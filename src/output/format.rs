@@ -20,7 +20,6 @@ pub(crate) enum Format {
     /// The same as YAML
     Yaml,
     /// The lock id, for scripts; with the node name if there are several nodes
-    #[value(alias = "token")]
     LockId,
     /// kubectl's templates: jsonpath= and custom-columns=, and whether the columns have headers
     #[value(skip)]

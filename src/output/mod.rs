@@ -8,7 +8,6 @@ pub(crate) mod fencing;
 pub(crate) mod force_deletion;
 pub(crate) mod format;
 pub(crate) mod history;
-pub(crate) mod identity;
 pub(crate) mod item;
 pub(crate) mod item_error;
 pub(crate) mod leases;

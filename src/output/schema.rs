@@ -12,7 +12,6 @@ use super::checkup::CheckupList;
 use super::fencing::FencingList;
 use super::force_deletion::ForceDeletionList;
 use super::history::RecordList;
-use super::identity::Identity;
 use super::item::{Item, NodeList};
 use super::leases::LeaseList;
 use super::pods::StuckList;
@@ -33,7 +32,6 @@ enum Output {
     Diagnosis(DiagnosisList<'static>),
     Leases(LeaseList<'static>),
     ForceDeletion(ForceDeletionList),
-    Identity(Identity),
     Checkup(CheckupList),
     Record(RecordList),
 }

@@ -7,17 +7,17 @@ use std::time::Duration;
 use futures::future::join_all;
 use futures::{StreamExt as _, stream};
 use maintenance_lease::{
-    ApiError, Change, Done, DryRun, Error, HeldLease, Maintenance, NodeLease, PROTECTION,
+    ApiError, Change, Done, Error, HeldLease, Maintenance, NodeLease, PROTECTION,
 };
 use other_tools::{
     Conflict, KeysRemoved, NodeKeys, NodeUpdate, ProtectionWriter, WriteError, may_have_keys,
 };
 use tokio::time::timeout;
 
-use super::session::Session;
+use super::session::{PARALLEL, Session};
 use crate::args::protect::Protection;
 use crate::error::{Failure, Kind, ProtectionError};
-use crate::words::{missing_right, node_keys};
+use crate::words::node_keys;
 
 /// What was wanted on the Node of a lock, and is there.
 pub(crate) struct Protected {
@@ -64,7 +64,6 @@ impl Session<'_> {
         &self,
         changes: &[Change],
         wanted: Option<&Protection>,
-        parallel: u16,
     ) -> Vec<Protected> {
         let writing = changes.iter().map(|change| async move {
             let lease = begun(change)?;
@@ -85,53 +84,8 @@ impl Session<'_> {
                 }
             }
         });
-        let parallel = usize::from(parallel);
-        let written: Vec<_> = stream::iter(writing).buffered(parallel).collect().await;
+        let written: Vec<_> = stream::iter(writing).buffered(PARALLEL).collect().await;
         written.into_iter().flatten().collect()
-    }
-
-    /// Checks in a dry run whether the Nodes could be labeled and cordoned as `wanted`, and reports what is refused. Returns the
-    /// nodes of which it is. A dry run on the client only names what it does not check.
-    pub(crate) async fn check_protection(
-        &self,
-        changes: &[Change],
-        wanted: &Protection,
-        dry_run: DryRun,
-        parallel: u16,
-    ) -> Vec<Protected> {
-        let mut leases = changes.iter().filter_map(begun).peekable();
-        if leases.peek().is_none() {
-            return Vec::new();
-        }
-        if dry_run != DryRun::Server {
-            if wanted.cordon {
-                self.terminal.remark(node_keys::CORDON_UNCHECKED);
-            }
-            return Vec::new();
-        }
-        let (writer, cordon) = (&self.protection(), wanted.cordon);
-        let checking = leases.map(|lease| async move {
-            let checked = writer.check(lease, cordon, &wanted.opt_outs).await;
-            (lease, checked.map_err(ProtectionError::from))
-        });
-        let parallel = usize::from(parallel);
-        let checked: Vec<_> = stream::iter(checking).buffered(parallel).collect().await;
-        let mut refused = Vec::new();
-        let mut is_missing_right = false;
-        for (lease, checked) in checked {
-            match checked {
-                Ok(conflicts) => self.report_conflicts(lease.node(), &conflicts),
-                Err(error) => {
-                    self.report_not_labeled(lease, cordon, true, &error);
-                    is_missing_right |= error.is_missing_right();
-                    refused.push(Protected::of(lease, wanted, false));
-                }
-            }
-        }
-        if cordon && is_missing_right {
-            self.terminal.hint(missing_right::to_write_on_nodes());
-        }
-        refused
     }
 
     fn report_conflicts(&self, node: &str, conflicts: &[Conflict]) {
@@ -165,19 +119,13 @@ impl Session<'_> {
                     self.terminal.remark(words);
                 }
             }
-            Err(error) => self.report_not_labeled(lease, cordon, false, &error.into()),
+            Err(error) => self.report_not_labeled(lease, cordon, &error.into()),
         }
         Protected::of(lease, wanted, is_labeled)
     }
 
-    fn report_not_labeled(
-        &self,
-        lease: &NodeLease,
-        cordon: bool,
-        is_dry_run: bool,
-        error: &ProtectionError,
-    ) {
-        let text = node_keys::not_labeled(lease, cordon, is_dry_run, error);
+    fn report_not_labeled(&self, lease: &NodeLease, cordon: bool, error: &ProtectionError) {
+        let text = node_keys::not_labeled(lease, cordon, error);
         match cordon {
             true => self.terminal.error(&text),
             false => self.terminal.warn(text),
@@ -192,7 +140,7 @@ impl Session<'_> {
         limit: Duration,
     ) -> Protected {
         let error = ProtectionError::TooSlow(limit);
-        self.report_not_labeled(lease, wanted.cordon, false, &error);
+        self.report_not_labeled(lease, wanted.cordon, &error);
         Protected::of(lease, wanted, false)
     }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use maintenance_lease::DryRun;
 use maintenance_lease::protocol::Now;
 
 use super::interruption::in_time;
@@ -10,9 +9,8 @@ use super::node_progress::NodeProgress;
 use super::problems::Problems;
 use super::session::{Session, Start};
 use crate::args::change::ChangingArgs;
-use crate::args::until::{End, Until};
+use crate::args::until::Until;
 use crate::args::wait::WaitingArgs;
-use crate::args::write::NamespaceArgs;
 use crate::error::{Failure, Verb};
 
 /// A command that changes locks: its session, and the flags that all such commands have.
@@ -20,8 +18,8 @@ pub(crate) struct LockCommand<'a> {
     pub(crate) session: Session<'a>,
     pub(crate) args: &'a ChangingArgs,
     pub(crate) verb: Verb,
-    /// When the locks shall end. That is checked before anything is asked.
-    pub(crate) end: Option<End>,
+    /// When a hold is expected to end. That is checked before anything is asked.
+    pub(crate) expected_end: Option<Until>,
     /// How long finding and reading the nodes may take; `None`: as long as requests may.
     pub(super) limit: Option<Duration>,
 }
@@ -42,7 +40,7 @@ impl<'a> LockCommand<'a> {
             session,
             args,
             verb,
-            end: None,
+            expected_end: None,
             limit: None,
         })
     }
@@ -61,17 +59,15 @@ impl<'a> LockCommand<'a> {
         args: &'a ChangingArgs,
         verb: Verb,
         waiting: WaitingArgs,
-        namespace: NamespaceArgs,
     ) -> Result<Self, Failure> {
         // A limit of zero tries once.
         let limit = waiting.timeout.filter(|limit| !limit.is_zero());
         let command = in_time(limit, Self::begin(start, args, verb)).await?;
-        namespace.apply(&command.session.locks);
         Ok(Self { limit, ..command })
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
-        self.args.write.dry_run != DryRun::None
+        self.args.write.is_dry_run()
     }
 
     /// The present, in server time.
@@ -84,19 +80,6 @@ impl<'a> LockCommand<'a> {
             true => Ok(now),
             false => Err(Failure::UnknownTime),
         }
-    }
-
-    /// The duration of locks of `nodes` that end at `until`.
-    ///
-    /// # Errors
-    /// If that is in the past or too far ahead, or if the present is not known.
-    pub(crate) fn duration_until(
-        &self,
-        nodes: &[String],
-        until: Until,
-    ) -> Result<Duration, Failure> {
-        let duration = |now| Ok(until.duration(now)?);
-        self.report_failure(nodes, self.now().and_then(duration))
     }
 
     /// Reports a failure that ends the command, for each of `nodes`.

@@ -56,11 +56,10 @@ impl LockCommand<'_> {
     pub(crate) async fn lock(
         &self,
         targets: Vec<Target>,
-        options: SetOptions,
+        mut options: SetOptions,
         waiting: WaitingArgs,
     ) -> Result<Results, Failure> {
         let locks = &self.session.locks;
-        let mut options = options.parallel(self.args.nodes.parallel.into());
         if waiting.wait {
             options = options.wait(waiting.timeout);
         }

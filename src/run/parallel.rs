@@ -8,11 +8,12 @@ use futures::StreamExt as _;
 
 use super::interruption::{LAST_CHANCE, interrupt};
 use super::node_progress::NodeProgress;
+use super::session::PARALLEL;
 use super::targets::Target;
 use crate::error::Failure;
 use crate::words::waiting::SetWait;
 
-/// Runs `work` on up to `parallel` targets at once and passes each result to `report`, in order. `count` shows
+/// Runs `work` on [several](PARALLEL) targets at once and passes each result to `report`, in order. `count` shows
 /// meanwhile how many are done, because one slow target holds the results of others back. Returns whether it was
 /// interrupted.
 ///
@@ -20,7 +21,6 @@ use crate::words::waiting::SetWait;
 /// has not finished by then is reported as interrupted, or as unknown if a write `may_land`.
 pub(crate) async fn in_order<T, F>(
     targets: Vec<Target>,
-    parallel: u16,
     count: NodeProgress<'_>,
     work: impl Fn(Target) -> F,
     may_land: impl Fn(&str) -> bool,
@@ -42,7 +42,7 @@ where
                     (index, work(target).await)
                 }
             })
-            .buffer_unordered(usize::from(parallel))
+            .buffer_unordered(PARALLEL)
     );
     let mut set = SetWait {
         taken: 0,
@@ -104,7 +104,6 @@ mod tests {
         let terminal = Terminal::default();
         let interrupted = in_order(
             targets.to_vec(),
-            2,
             NodeProgress::new(&terminal, Verb::Release),
             |target| async move {
                 if target.node == "a" {

@@ -107,13 +107,12 @@ impl<'a> LockReport<'a> {
         F: Future<Output = Result<Change, Failure>>,
     {
         let command = self.command;
-        let LockCommand { session, args, .. } = command;
+        let session = &command.session;
         let work = |target| session.report_slow(work(target));
         let may_land = |node: &str| session.locks.has_open_write(node);
         let report = |node: &str, result| self.add(node, result);
         let count = command.node_progress();
-        let parallel = args.nodes.parallel;
-        let interrupted = in_order(targets, parallel, count, work, may_land, report).await;
+        let interrupted = in_order(targets, count, work, may_land, report).await;
         self.end(interrupted).await
     }
 
@@ -198,7 +197,7 @@ impl<'a> LockReport<'a> {
         let broken = self.is_broken(change);
         let context = ChangeContext {
             now,
-            dry_run: command.args.write.dry_run,
+            is_dry_run: command.is_dry_run(),
             broken,
             unnamed: *self.selection == Selection::Mine,
         };
@@ -283,19 +282,11 @@ impl<'a> LockReport<'a> {
         let Some(wanted) = self.node_keys.take() else {
             return;
         };
-        let LockCommand { session, args, .. } = self.command;
-        let parallel = args.nodes.parallel;
         if self.command.is_dry_run() {
-            let (changes, dry_run) = (&wanted.changes, args.write.dry_run);
-            if let Some(protection) = wanted.protection {
-                let checking = session.check_protection(changes, protection, dry_run, parallel);
-                let refused = checking.await;
-                self.note_protected(&refused);
-            }
             return;
         }
-        let protecting = session.protect(&wanted.changes, wanted.protection, parallel);
-        let protected = protecting.await;
+        let session = &self.command.session;
+        let protected = session.protect(&wanted.changes, wanted.protection).await;
         let failed = protected.iter().filter(|it| it.is_uncordoned);
         let failed: Vec<&str> = failed.map(|it| &*it.node).collect();
         if !failed.is_empty() {
@@ -358,13 +349,10 @@ impl<'a> LockReport<'a> {
         );
         let session = &command.session;
         let terminal = session.terminal;
-        let suffix = dry_run_suffix(command.args.write.dry_run);
+        let suffix = dry_run_suffix(command.is_dry_run());
         self.problems.report_groups();
         let now = session.locks.server_time().now();
-        // An end that was requested is not time to add.
-        if command.end.is_none()
-            && let Some(hint) = change::how_to_extend(&self.not_extended, now, session.program)
-        {
+        if let Some(hint) = change::how_to_extend(&self.not_extended, now, session.program) {
             terminal.hint(hint);
         }
         self.side_effects.print(terminal, suffix);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use connect::{ApiUser, Connection, Environment, Notice, Notices, connect};
 use futures::poll;
 use maintenance_lease::protocol::Now;
-use maintenance_lease::{Change, Error, Maintenance, NodeLease, NodeLookup};
+use maintenance_lease::{Change, DryRun, Error, Maintenance, NodeLease, NodeLookup};
 use other_tools::{Activity, Finding};
 use supervisor::termination;
 use tokio::time::timeout;
@@ -30,6 +30,9 @@ use crate::words::session as words;
 
 /// After this time without a result, a line says that requests are slow.
 pub(super) const SLOW: Duration = Duration::from_secs(5);
+
+/// The number of nodes to work on at the same time.
+pub(crate) const PARALLEL: usize = 32;
 
 /// What every verb gets, before anything is sent.
 pub(crate) struct Start<'a> {
@@ -77,8 +80,8 @@ impl<'a> Start<'a> {
     /// effect. The code that follows must listen for them.
     async fn connect(&self, warns: bool) -> Result<Connection, Failure> {
         let notices = notices(warns);
-        let flags = self.connection.flags();
-        let mut connecting = pin!(connect(&flags, self.environment, USER_AGENT, &notices));
+        let flags = &self.connection.flags;
+        let mut connecting = pin!(connect(flags, self.environment, USER_AGENT, &notices));
         // Only a credential plugin takes time.
         if let Poll::Ready(connection) = poll!(&mut connecting) {
             return Ok(connection?);
@@ -131,13 +134,14 @@ impl<'a> Start<'a> {
     async fn open(&self, write: Option<&WriteArgs>, warns: bool) -> Result<Session<'a>, Failure> {
         let connection = self.connect(warns).await?;
         let holder = self.holder.of(&connection.api_user, self.environment);
-        let mut builder = Maintenance::builder(connection.client.clone(), holder.identity)
+        let mut builder = Maintenance::builder(connection.client.clone(), holder)
             .request_timeout(connection.request_timeout)
             .reconnect(connection.reconnector());
         if let Some(write) = write {
-            builder = builder
-                .field_manager(write.field_manager.clone())
-                .dry_run(write.dry_run);
+            builder = builder.field_manager(write.field_manager.clone());
+        }
+        if write.is_some_and(WriteArgs::is_dry_run) {
+            builder = builder.dry_run(DryRun::Client);
         }
         let locks = builder.build().map_err(InputError::Holder)?;
         locks.set_creates_namespace(false);
@@ -171,10 +175,7 @@ impl Session<'_> {
         if let ApiUser::Known(name) = &user {
             self.locks.set_api_user(name);
             let holder = start.holder.of(&user, start.environment);
-            self.locks = self
-                .locks
-                .as_holder(holder.identity)
-                .map_err(InputError::Holder)?;
+            self.locks = self.locks.as_holder(holder).map_err(InputError::Holder)?;
             self.connection.api_user = user;
         }
         Ok(())

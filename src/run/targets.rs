@@ -14,7 +14,7 @@ use super::lock_command::LockCommand;
 use super::nodes::node_details::{medik8s_finding, with_findings};
 use crate::args::nodes::Selection;
 use crate::error::{Failure, NothingFound, Verb};
-use crate::run::session::Session;
+use crate::run::session::{PARALLEL, Session};
 use crate::words::failure::nothing_found;
 use crate::words::next_steps::{nothing_to_release, own_holds_stay};
 
@@ -91,8 +91,7 @@ impl LockCommand<'_> {
         selection: &Selection,
         with_nodes: bool,
     ) -> Result<Vec<Target>, Failure> {
-        let parallel = self.args.nodes.parallel;
-        let finding = find(&self.session, selection, with_nodes, self.verb, parallel);
+        let finding = find(&self.session, selection, with_nodes, self.verb);
         let is_ending = matches!(self.verb, Verb::Release | Verb::Unhold);
         let finding = self.session.report_slow(in_time(self.limit, finding));
         match or_interrupted(finding).await {
@@ -110,18 +109,18 @@ impl LockCommand<'_> {
         }
     }
 
-    /// Checks when the locks of `targets` shall end, if that was requested. Reads the targets, because the
-    /// server's time is known only after a read.
+    /// Checks when holds of `targets` are expected to end. Reads the targets, because the server's time is known only
+    /// after a read.
     async fn check_end(
         &self,
         targets: Vec<Target>,
         with_nodes: bool,
     ) -> Result<Vec<Target>, Failure> {
-        let Some(end) = self.end else {
+        let Some(end) = self.expected_end else {
             return Ok(targets);
         };
         let targets = self.read(targets, with_nodes).await?;
-        let check = |now| Ok(end.check(now)?);
+        let check = |now| Ok(end.after(now)?);
         self.report_failure(&names(&targets), self.now().and_then(check))?;
         Ok(targets)
     }
@@ -136,8 +135,7 @@ impl LockCommand<'_> {
         with_nodes: bool,
     ) -> Result<Vec<Target>, Failure> {
         let nodes = names(&targets);
-        let parallel = self.args.nodes.parallel;
-        let reading = read(&self.session, targets, with_nodes, self.verb, parallel);
+        let reading = read(&self.session, targets, with_nodes, self.verb);
         let reading = self.session.report_slow(in_time(self.limit, reading));
         self.report_failure(&nodes, or_interrupted(reading).await)
     }
@@ -166,9 +164,7 @@ impl LockCommand<'_> {
             }
             Ok((!findings.is_empty()).then(|| (node.clone(), Some(findings))))
         });
-        let reading = reading
-            .buffered(usize::from(self.args.nodes.parallel))
-            .try_collect();
+        let reading = reading.buffered(PARALLEL).try_collect();
         let nodes = names(targets);
         let found: Vec<Option<_>> = self.report_failure(&nodes, or_interrupted(reading).await)?;
         let found: Vec<_> = found.into_iter().flatten().collect();
@@ -191,12 +187,11 @@ pub(crate) async fn find(
     selection: &Selection,
     with_nodes: bool,
     verb: Verb,
-    parallel: u16,
 ) -> Result<Vec<Target>, Failure> {
     let locks = &session.locks;
     let (nodes, nothing) = match selection {
         Selection::Named(names) => {
-            return named(session, names, with_nodes, verb, parallel).await;
+            return named(session, names, with_nodes, verb).await;
         }
         Selection::Mine => {
             let leases = locks.list().await?;
@@ -238,7 +233,6 @@ pub(crate) async fn read(
     targets: Vec<Target>,
     with_nodes: bool,
     verb: Verb,
-    parallel: u16,
 ) -> Result<Vec<Target>, Failure> {
     futures::stream::iter(targets)
         .map(|target| async move {
@@ -266,7 +260,7 @@ pub(crate) async fn read(
                 seen: Some(seen),
             })
         })
-        .buffered(usize::from(parallel))
+        .buffered(PARALLEL)
         .try_collect()
         .await
 }
@@ -294,34 +288,29 @@ async fn named(
     names: &[String],
     with_nodes: bool,
     verb: Verb,
-    parallel: u16,
 ) -> Result<Vec<Target>, Failure> {
     if names.len() == 1 {
         return Ok(names.iter().map(Target::from).collect());
     }
     let (leases, rows) = futures::join!(
-        leases_of(session, names, parallel),
+        leases_of(session, names),
         rows_of(session, names, with_nodes, verb)
     );
     let known = names.iter().zip(leases?).zip(rows?);
     let known = known.map(|((node, lease), row)| target(node.clone(), row, lease));
-    read(session, known.collect(), with_nodes, verb, parallel).await
+    read(session, known.collect(), with_nodes, verb).await
 }
 
 /// The Leases of named nodes: by one list if that is allowed.
 async fn leases_of(
     session: &Session<'_>,
     names: &[String],
-    parallel: u16,
 ) -> Result<Vec<Option<NodeLease>>, Failure> {
     match session.locks.list().await {
         Ok(mut leases) => Ok(names.iter().map(|node| leases.remove(node)).collect()),
         Err(Error::MissingRight { .. }) => {
             let reading = futures::stream::iter(names).map(|node| session.locks.get(node));
-            Ok(reading
-                .buffered(usize::from(parallel))
-                .try_collect()
-                .await?)
+            Ok(reading.buffered(PARALLEL).try_collect().await?)
         }
         Err(error) => Err(error.into()),
     }

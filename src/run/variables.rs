@@ -13,8 +13,6 @@ pub(crate) const HOLDER: &str = "MAINT_HOLDER";
 // Set only for a single node, like its name.
 const LEASE_UID: &str = "MAINT_LEASE_UID";
 const FENCING_NUMBER: &str = "MAINT_FENCING_NUMBER";
-/// The earlier name of the same.
-const FENCING_TOKEN: &str = "MAINT_FENCING_TOKEN";
 const TRANSITIONS: &str = "MAINT_TRANSITIONS";
 
 /// The values of the variables; `None` if unknown or not applicable.
@@ -39,11 +37,9 @@ impl Variables {
         [
             (NODES, Some(self.nodes)),
             (HOLDER, holder.map(ToOwned::to_owned)),
-            (lock_id::DEPRECATED, self.lock_id.clone()),
             (lock_id::VARIABLE, self.lock_id),
             (lock_id::NODE, self.node),
             (LEASE_UID, self.lease_uid),
-            (FENCING_TOKEN, fencing.clone()),
             (FENCING_NUMBER, fencing),
             (TRANSITIONS, self.transitions.map(|it| it.to_string())),
         ]

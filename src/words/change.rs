@@ -1,7 +1,7 @@
 //! The result of a verb for a node, in words.
 
 use maintenance_lease::protocol::{Instant, LockId, Now, Span, State};
-use maintenance_lease::{Change, Done, DryRun, NodeLease, SideEffect};
+use maintenance_lease::{Change, Done, NodeLease, SideEffect};
 
 use super::holder_name::{named, person};
 use super::lock::{about, why};
@@ -12,12 +12,11 @@ use crate::text::escape;
 use crate::words::hint_command::{MANY, Program};
 use crate::words::refusal::possible_extension;
 
-/// The suffix of messages in a dry run.
-pub(crate) fn dry_run_suffix(mode: DryRun) -> &'static str {
-    match mode {
-        DryRun::None => "",
-        DryRun::Client => " (dry run)",
-        DryRun::Server => " (server dry run)",
+/// The suffix of messages, which shows a dry run.
+pub(crate) fn dry_run_suffix(is_dry_run: bool) -> &'static str {
+    match is_dry_run {
+        true => " (dry run)",
+        false => "",
     }
 }
 
@@ -25,7 +24,7 @@ pub(crate) fn dry_run_suffix(mode: DryRun) -> &'static str {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChangeContext {
     pub(crate) now: Now,
-    pub(crate) dry_run: DryRun,
+    pub(crate) is_dry_run: bool,
     /// Whether it was another's lock.
     pub(crate) broken: bool,
     /// Whether the node was not named: then the message says what was released.
@@ -38,7 +37,7 @@ pub(crate) fn line(change: &Change, context: ChangeContext) -> String {
         "node/{} {}{}",
         change.node,
         what(change, context),
-        dry_run_suffix(context.dry_run)
+        dry_run_suffix(context.is_dry_run)
     )
 }
 

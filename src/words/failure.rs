@@ -94,10 +94,6 @@ pub(crate) fn lines(
                 .to_owned(),
             None,
         ),
-        Failure::UnknownUser => (
-            "the API server cannot say who you are: that needs Kubernetes 1.28 or newer".to_owned(),
-            None,
-        ),
         Failure::InterruptedWrite { node } => (
             format!("interrupted: the write for node/{node} was in progress and may still take effect"),
             check(node),
@@ -246,20 +242,13 @@ fn of_locks(
             format!("namespace {namespace} is being deleted, and every lock with it"),
             Some(policies::until_namespace_is_gone(program)),
         ),
-        (Error::NamespaceMissing(_), request) => {
-            let to_create = match request.map(|request| request.verb) {
-                Some(Verb::Acquire | Verb::Hold | Verb::With) => program.with("--create-namespace"),
-                _ => format!("by adding --create-namespace{}", program.place_of_flags()),
-            };
-            let hint = match program.dry_run() {
-                "" => format!(
-                    "let an administrator run `{}` once, or create only the namespace {to_create}",
-                    program.run("install")
-                ),
-                _ => format!("try it {to_create}"),
-            };
-            (error.to_string(), Some(hint))
-        }
+        (Error::NamespaceMissing(namespace), _) => (
+            error.to_string(),
+            Some(format!(
+                "create it with `{}`",
+                program.kubectl(format_args!("create namespace {namespace}"))
+            )),
+        ),
         (Error::Contended { .. }, _) => (
             error.to_string(),
             Some("nothing was changed; run the command again".to_owned()),

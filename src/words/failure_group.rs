@@ -14,7 +14,7 @@ use super::refusal::{self, FLAGS};
 use super::request::RequestContext;
 use super::time::clock;
 use super::verb::first;
-use crate::error::lock_state::LockState;
+use crate::error::lock_state::Awaited;
 use crate::error::{Failure, Obstacle, Verb};
 use crate::words::holder::HoldingCommand;
 
@@ -154,7 +154,7 @@ impl HintGroups {
 #[derive(Debug)]
 enum HintSource {
     Refused { refused: Box<Refused>, waited: bool },
-    Awaited(LockState),
+    Awaited(Awaited),
 }
 
 impl HintSource {

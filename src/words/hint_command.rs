@@ -123,10 +123,10 @@ impl Program {
             reason,
             ticket: option(typed, "ticket", "--ticket").unwrap_or_default(),
             has_hook: values(typed, "hook").is_some(),
-            dry_run: values(typed, "dry_run")
-                .and_then(|mut modes| modes.pop())
-                .map(|mode| format!(" --dry-run={}", for_shell(&mode)))
-                .unwrap_or_default(),
+            dry_run: match values(typed, "dry_run") {
+                Some(_) => " --dry-run".to_owned(),
+                None => String::new(),
+            },
             waits: values(typed, "wait").is_some(),
             takes_over: values(typed, "take_over").is_some(),
             also: String::new(),
@@ -302,11 +302,6 @@ impl Program {
     /// The command that was run.
     pub(crate) fn verb(&self) -> &str {
         &self.verb
-    }
-
-    /// Whether `--holder` was given.
-    pub(crate) fn has_holder(&self) -> bool {
-        !self.holder.is_empty()
     }
 
     /// Whether `--take-over` was given.
@@ -497,14 +492,14 @@ mod tests {
 
     #[test]
     fn a_dry_run_leads_to_another_one() {
-        let dry_run = run("acquire a --dry-run=server");
+        let dry_run = run("acquire a --dry-run");
         assert_eq!(
             dry_run.same_command("--take-expired"),
-            "kubectl maint acquire a --dry-run=server --take-expired"
+            "kubectl maint acquire a --dry-run --take-expired"
         );
         assert_eq!(
             dry_run.adding(&["--wait"]).with("--take-expired"),
-            "with `kubectl maint acquire a --dry-run=server --take-expired --wait`"
+            "with `kubectl maint acquire a --dry-run --take-expired --wait`"
         );
         assert_eq!(
             dry_run.same_command("--wait"),

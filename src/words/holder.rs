@@ -1,29 +1,7 @@
-//! The holder of the caller's locks, and of the locks of a running command.
+//! The holder of the locks of a running command.
 
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::identity;
-use schemars::JsonSchema;
-use serde::Serialize;
-
-/// The identity of the caller's locks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Holder {
-    pub(crate) identity: String,
-    pub(crate) source: HolderSource,
-}
-
-/// Why the caller has this identity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) enum HolderSource {
-    /// --holder or `KUBECTL_MAINT_HOLDER`.
-    Set,
-    /// It is the API user.
-    ApiUser,
-    /// USER@HOST, because many people may be this API user.
-    SharedApiUser,
-    /// USER@HOST, because the API user is not known, or can't be a holder.
-    UnknownApiUser,
-}
 
 /// A command that holds nodes as long as it runs. Its holder name has the process id, so that two commands
 /// of the same person exclude each other.

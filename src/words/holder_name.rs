@@ -4,24 +4,7 @@ use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity;
 
 use crate::text::escape;
-use crate::words::holder::{self, HolderSource, HoldingCommand};
-
-/// Where the caller's identity comes from, and how to choose another. `by_flag`: if it was set, that was by the flag.
-pub(crate) fn source(source: HolderSource, by_flag: bool) -> &'static str {
-    match source {
-        HolderSource::Set if by_flag => "--holder",
-        HolderSource::Set => "the variable KUBECTL_MAINT_HOLDER",
-        HolderSource::ApiUser => "the default: your API user; change it with --holder",
-        HolderSource::SharedApiUser => {
-            "the default: your login and host, because others may share the API user"
-        }
-        HolderSource::UnknownApiUser => {
-            "the default: your login and host, because your credentials show no API user that can be a holder"
-        }
-    }
-}
-
-pub(crate) const WITH_HOLDER: &str = "holder of the `with` that runs this command";
+use crate::words::holder::{self, HoldingCommand};
 
 /// The holder of a Lease; for a hold, the person behind it.
 pub(crate) fn person(lease: &NodeLease) -> String {

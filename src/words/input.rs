@@ -1,9 +1,9 @@
 //! Invalid input: what is wrong, and what to type instead.
 
 use super::hint_command::{NO_PROOF, Program};
-use super::time::{length, longest_lock, rfc3339};
+use super::time::{length, longest_lock};
 use super::usage::{ONLY_ONE, cannot_be_combined, missing};
-use crate::error::{InputError, Verb};
+use crate::error::InputError;
 use crate::object::Kind;
 use crate::text::{for_shell, shown};
 
@@ -86,23 +86,14 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             },
             "give a text file with one node on each line",
         ),
-        InputError::Past { flag } => both(
-            format!("{flag} is in the past, by the API server's clock"),
+        InputError::Past => both(
+            "--expect-until is in the past, by the API server's clock",
             "use a time in the future",
         ),
-        InputError::BeyondCalendar { flag } => both(
-            format!("{flag} is after the year 9999"),
-            format!("remove {flag}: a hold does not expire"),
+        InputError::BeyondCalendar => both(
+            "--expect-until is after the year 9999",
+            "remove --expect-until: a hold does not expire",
         ),
-        InputError::FarUntil { time } => {
-            let (time, longest) = (rfc3339(*time), longest_lock());
-            both(
-                format!(
-                    "--until is more than {longest} from now ({time}): a lock lasts at most {longest}"
-                ),
-                hold_instead(program, &time),
-            )
-        }
         InputError::ShortLease {
             lease,
             request,
@@ -239,13 +230,6 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
     }
 }
 
-/// The hold to use if a lock can't last until `end`, a time or a duration.
-pub(crate) fn hold_instead(program: &Program, end: &str) -> String {
-    let hold = program.of_verb(Verb::Hold.name(), None);
-    let hold = hold.same_command(&format!("--expect-until {end}"));
-    format!("use a hold, which does not expire: `{hold}`")
-}
-
 fn both(message: impl Into<String>, hint: impl Into<String>) -> (String, String) {
     (message.into(), hint.into())
 }
@@ -264,11 +248,5 @@ fn without_lock_ids(instead: &str, source: &str) -> String {
 }
 
 fn unset(variable: &str) -> String {
-    // `with` also sets the earlier name of this variable.
-    let earlier = if variable == "MAINT_LOCK_ID" {
-        " -u MAINT_TOKEN"
-    } else {
-        ""
-    };
-    format!("put `env -u {variable}{earlier}` before the command")
+    format!("put `env -u {variable}` before the command")
 }

@@ -10,11 +10,6 @@ pub(crate) fn permission(right: impl fmt::Display) -> String {
     format!("ask an administrator for permission to {right}; {ROLES}")
 }
 
-/// The same for what locks write on Nodes.
-pub(crate) fn to_write_on_nodes() -> String {
-    permission("get and patch nodes")
-}
-
 /// The same for a right on Leases that only the policies check.
 pub(crate) fn right(right: &str) -> String {
     format!("ask an administrator for the right \"{right}\" on leases; {ROLES}")

@@ -3,7 +3,6 @@
 pub(crate) mod cells;
 pub(crate) mod change;
 pub(crate) mod confirmation;
-pub(crate) mod deprecated;
 pub(crate) mod doctor;
 pub(crate) mod event;
 mod failed_request;

@@ -37,13 +37,8 @@ pub(crate) fn uncordoned(node: &str) -> String {
     format!("node/{node} uncordoned")
 }
 
-/// Why the Node of a lock is not labeled and, with `cordon`, not cordoned, or would not be in a dry run.
-pub(crate) fn not_labeled(
-    lease: &NodeLease,
-    cordon: bool,
-    is_dry_run: bool,
-    error: &ProtectionError,
-) -> String {
+/// Why the Node of a lock is not labeled and, with `cordon`, not cordoned.
+pub(crate) fn not_labeled(lease: &NodeLease, cordon: bool, error: &ProtectionError) -> String {
     let missing = match (cordon, error.is_altered()) {
         (true, true) => ", but its held label or its cordon is missing",
         (false, true) => ", but its held label was changed",
@@ -52,8 +47,7 @@ pub(crate) fn not_labeled(
     };
     let (node, is_hold) = (lease.node(), lease.is_hold());
     let locked = if is_hold { "on hold" } else { "locked" };
-    let is = if is_dry_run { "would be" } else { "is" };
-    format!("node/{node} {is} {locked}{missing}: {error}")
+    format!("node/{node} is {locked}{missing}: {error}")
 }
 
 /// Why the label of a lock that was renewed still shows the earlier end.
@@ -151,10 +145,6 @@ pub(crate) fn to_remove_label(node: &str, program: &Program) -> String {
     let command = format!("label node {node} kubectl-maint.dev/held-");
     format!("to remove it: `{}`", program.kubectl(command))
 }
-
-/// Said in a dry run on the client with a cordon, which fails without the right to patch Nodes.
-pub(crate) const CORDON_UNCHECKED: &str =
-    "the lock would also cordon the node; to check that, use --dry-run=server";
 
 /// What to do with locks whose nodes could not be cordoned.
 pub(crate) fn release_uncordoned(is_hold: bool, nodes: &[&str], program: &Program) -> String {

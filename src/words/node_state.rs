@@ -11,7 +11,7 @@ use maintenance_lease::{Blocked, NodeLease, Refused};
 use super::holder_name::person;
 use super::lock::about;
 use super::waiting::{self, SetWait};
-use crate::error::lock_state::LockState;
+use crate::error::lock_state::Awaited;
 
 /// The most nodes that are listed one by one.
 const MOST: usize = 10;
@@ -65,13 +65,11 @@ pub(crate) fn without_lock_id(lease: &NodeLease) -> String {
 }
 
 /// As in "waiting for it to be free".
-impl fmt::Display for LockState {
+impl fmt::Display for Awaited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Free => "free",
             Self::Locked => "locked",
-            Self::Expired => "expired",
-            Self::OnHold => "on hold",
         })
     }
 }
@@ -108,7 +106,7 @@ pub(crate) struct AwaitedNodes<'a> {
     pub(crate) nodes: Vec<(&'a str, Option<&'a NodeLease>)>,
     /// How many there were.
     pub(crate) all: usize,
-    pub(crate) awaited: LockState,
+    pub(crate) awaited: Awaited,
     /// Who waits.
     pub(crate) caller: &'a str,
 }

@@ -12,18 +12,19 @@ use super::time::longest_lock;
 use crate::error::InvalidValue;
 use crate::text::shown;
 
-/// What the argument parser prints of an invalid `--token`, which it can't check by itself.
-pub(crate) fn invalid_token(problem: &InvalidValue) -> String {
-    format!("invalid value for '--token <TOKEN>': {problem}\n")
-}
-
 impl fmt::Display for InvalidValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoUnit { typed } => return write!(f, "add a unit, e.g. {typed}s or {typed}m"),
             Self::NotADuration => "not a duration, e.g. 90s, 30m or 1h",
             Self::BeyondClocks => "must not be longer than 3650d",
-            Self::LongLock => return write!(f, "must not be longer than {}", longest_lock()),
+            Self::LongLock => {
+                let longest = longest_lock();
+                return write!(
+                    f,
+                    "must not be longer than {longest}; if the work takes longer, use hold"
+                );
+            }
             Self::LongLease => {
                 let longest = longest_lock();
                 return write!(
@@ -35,15 +36,8 @@ impl fmt::Display for InvalidValue {
                 let longest = longest_lock();
                 return write!(f, "must be a whole number of seconds from 1s to {longest}");
             }
-            Self::NotANumber { least, most } => {
-                return write!(f, "must be a number from {least} to {most}");
-            }
-            Self::NotATime { .. } => "not a time",
-            Self::UnknownTime { or_duration: true } => {
+            Self::UnknownTime => {
                 "not a time with a time zone, e.g. 2026-11-22T18:00Z, or a duration, e.g. 2d or 90m"
-            }
-            Self::UnknownTime { or_duration: false } => {
-                "not a time with a time zone, e.g. 18:00Z or 2026-11-22T18:00Z"
             }
             Self::NotALockId => "not a lock id (see acquire -o lock-id)",
             Self::Option(error) => return error.fmt(f),
@@ -72,12 +66,6 @@ impl fmt::Display for InvalidValue {
                 return write!(f, "unknown ID {typed:?}; valid IDs are {valid}");
             }
             Self::NotALabelKey => "not the key of a label, e.g. topology.kubernetes.io/zone",
-            Self::LockIdAsToken => "it is a lock id, which only renew, release and verify take",
-            Self::ManyLockIds => "more than one lock id given",
-            Self::LikeALockId => {
-                "it looks like a lock id, but is not one: use --lock-id with the output of acquire -o lock-id"
-            }
-            Self::EmptyToken => "it is empty",
         })
     }
 }

@@ -293,94 +293,6 @@ fn of_a_lock_is_written_only_if_that_is_wanted() {
 }
 
 #[test]
-fn a_dry_run_on_the_server_checks_the_cordon() {
-    on_both("label-dry-run", |cluster| {
-        let node = cluster.node("worker-1");
-        let forbidden = cluster.proxy_for(Treatment::Answer(403, None), is_node_write);
-        let json: &[&str] = &["-o", "json"];
-        let commands = [
-            ("acquire", &[][..]),
-            ("acquire", json),
-            ("hold", &[]),
-            ("with", &[]),
-        ];
-        for (verb, options) in commands {
-            let run = |mode: &str, more: &[&str]| {
-                let command = ["--", "true"].iter().filter(|_| verb == "with");
-                let dry_run = format!("--dry-run={mode}");
-                let words = [verb, &node, "-m", "why", &dry_run];
-                cluster.maint(words).args(options).args(more).args(command)
-            };
-            let unchecked =
-                "the lock would also cordon the node; to check that, use --dry-run=server";
-            let checked = run("client", &["--cordon"]).succeeds();
-            assert!(checked.stderr.contains(unchecked), "{checked}");
-            let admitted = run("server", &["--cordon"]).succeeds();
-            assert!(!admitted.stderr.contains("cordon"), "{admitted}");
-
-            let locked = if verb == "hold" { "on hold" } else { "locked" };
-            let refused = run("server", &["--cordon"]).kubeconfig(&forbidden.kubeconfig);
-            let refused = refused.run();
-            assert_eq!(
-                refused.code,
-                if verb == "with" { 125 } else { 1 },
-                "{refused}"
-            );
-            let error = format!(
-                "error: node/{node} would be {locked} without the held label and not cordoned: "
-            );
-            assert!(refused.stderr.contains(&error), "{refused}");
-            let hint = "hint: ask an administrator for permission to get and patch nodes; `kubectl maint install` creates the roles (deploy/rbac.yaml)\n";
-            assert!(refused.stderr.contains(hint), "{refused}");
-            if options == json {
-                let list: Value = serde_json::from_str(&refused.stdout).expect("JSON");
-                assert_eq!(list["items"][0]["labeled"], false, "{refused}");
-            }
-
-            // Without --cordon, this is only a warning.
-            let label: &[&str] = if verb == "hold" { &[] } else { &["--protect"] };
-            let warned = run("server", label)
-                .kubeconfig(&forbidden.kubeconfig)
-                .succeeds();
-            let warning =
-                format!("Warning: node/{node} would be {locked} without the held label: ");
-            assert!(warned.stderr.contains(&warning), "{warned}");
-            assert_eq!(keys(cluster, &node), (false, false));
-            assert_eq!(holder_of(cluster, &node), None);
-        }
-
-        // Values that others have set stay.
-        let other = json!({"metadata": {"annotations": {
-            "cluster-autoscaler.kubernetes.io/scale-down-disabled": "false",
-        }}});
-        cluster.patch(&format!("/api/v1/nodes/{node}"), &other);
-        let opt_outs = "--opt-outs=cluster-autoscaler";
-        let hold = ["hold", &node, "-m", "why", opt_outs, "--dry-run=server"];
-        let run = cluster.maint(hold).succeeds();
-        let said = "scale-down-disabled was not changed: it is already false";
-        assert!(run.stderr.contains(said), "{run}");
-
-        // --reentry on a hold does not cordon the node, and the dry run says so.
-        cluster.maint(["hold", &node, "-m", "why"]).succeeds();
-        let reentry = [
-            "acquire",
-            &node,
-            "--cordon",
-            "--reentry",
-            "--dry-run=server",
-        ];
-        let run = cluster.maint(reentry).kubeconfig(&forbidden.kubeconfig);
-        let run = run.run();
-        assert_eq!(run.code, 1, "{run}");
-        assert!(run.stderr.contains("--cordon has no effect"), "{run}");
-        let refused = cluster.maint(["acquire", &node, "--cordon", "--dry-run"]);
-        let refused = refused.holder("bob@laptop").run();
-        assert_eq!(refused.code, 3, "{refused}");
-        assert!(!refused.stderr.contains("would also"), "{refused}");
-    });
-}
-
-#[test]
 fn of_a_lock_that_expired_goes_with_the_next_holder() {
     on_both("label-expired", |cluster| {
         let node = cluster.node("worker-1");
@@ -714,8 +626,6 @@ fn a_label_or_a_cordon_that_is_removed_is_not_reported_as_set() {
                 assert!(!run.stderr.contains("labeled and cordoned"), "{run}");
                 run
             };
-            let dry_run = maint(&["acquire", &node, "--cordon", "--dry-run=server"]);
-            assert_eq!(dry_run.code, 1, "{dry_run}");
             assert_snapshot!(maint(&["acquire", &node, "--cordon"]), @"
             $ kubectl maint acquire worker-1 --cordon
             node/worker-1 acquired by alice@bastion until [time] (30m)

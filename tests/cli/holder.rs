@@ -1,20 +1,13 @@
 //! The default holder: the API user, unless that user is shared or unknown.
 
-use serde_json::Value;
-
-use crate::support::Treatment::Foreign;
-use crate::support::{Cluster, Maint, in_memory, on_both, on_one, on_real, requests};
+use crate::support::Treatment::{As, Foreign};
+use crate::support::{Cluster, Maint, holder_of, in_memory, on_both, on_one, on_real, requests};
 
 /// Runs a command as this API user, without a configured holder.
 fn by(cluster: &Cluster, user: &str, line: &str) -> Maint {
     let maint = cluster.maint(line.split_whitespace());
     let maint = maint.without_env("KUBECTL_MAINT_HOLDER").env("USER", "al");
     maint.args(["--as", user, "--as-group", "system:masters"])
-}
-
-fn whoami(maint: Maint) -> Value {
-    let run = maint.args(["-o", "json"]).succeeds();
-    serde_json::from_str(&run.stdout).expect("JSON")
 }
 
 #[test]
@@ -40,24 +33,6 @@ fn is_the_api_user() {
         let lease = cluster.lease_of(&node);
         assert_eq!(lease["spec"]["holderIdentity"], "kubeadm:user:kubeadmin");
         by(cluster, "kubeadmin", &line("release")).succeeds();
-    });
-}
-
-#[test]
-fn is_not_an_api_user_that_is_shared() {
-    on_one("holder-shared", |cluster| {
-        for (user, shared) in [
-            ("kubernetes-admin", ""),
-            ("system:admin", ""),
-            ("breakglass", "ops, breakglass"),
-        ] {
-            let maint = by(cluster, user, "whoami").env("KUBECTL_MAINT_SHARED_USERS", shared);
-            let who = whoami(maint);
-            let holder = who["holder"].as_str().expect("a holder");
-            assert!(holder.starts_with("al@"), "{user}: {holder}");
-            assert_eq!(who["holderSource"], "SharedApiUser", "{user}");
-            assert_eq!(who["apiUser"], user);
-        }
     });
 }
 
@@ -131,15 +106,31 @@ fn costs_no_request_if_the_credentials_tell() {
 #[test]
 fn is_user_at_host_if_nobody_says_who_the_api_user_is() {
     in_memory("holder-unknown", |cluster| {
+        let node = cluster.node("worker-1");
         let proxy = cluster.proxy_for(Foreign(404), |_, path| path.contains("selfsubjectreviews"));
-        let maint = cluster.maint(["whoami"]).kubeconfig(&proxy.kubeconfig);
-        let run = maint
-            .without_env("KUBECTL_MAINT_HOLDER")
-            .env("USER", "al")
-            .run();
-        let lines: Vec<&str> = run.stdout.lines().collect();
-        assert!(lines[0].starts_with("Holder:    al@"), "{run}");
-        let from = "From:      the default: your login and host, because your credentials show no API user that can be a holder";
-        assert_eq!(lines[1], from, "{run}");
+        let acquire = cluster.maint(["acquire", &node]).env("USER", "al");
+        let acquire = acquire.without_env("KUBECTL_MAINT_HOLDER");
+        acquire.kubeconfig(&proxy.kubeconfig).succeeds();
+        let holder = holder_of(cluster, &node).expect("a holder");
+        assert!(holder.starts_with("al@"), "{holder}");
+    });
+}
+
+/// `kubectl proxy` serves plain HTTP and adds the credentials of the user who started it.
+#[test]
+fn is_user_at_host_behind_kubectl_proxy() {
+    in_memory("holder-proxy", |cluster| {
+        let node = cluster.node("worker-1");
+        let proxy = cluster.proxy(|_, _| As("alice"));
+        let by_default = |line: &[&str]| {
+            let maint = cluster.maint(line).kubeconfig(&proxy.kubeconfig);
+            maint.env("USER", "al").without_env("KUBECTL_MAINT_HOLDER")
+        };
+        by_default(&["acquire", &node]).succeeds();
+        let holder = holder_of(cluster, &node).expect("a holder");
+        assert!(holder.starts_with("al@"), "{holder}");
+        let doctor = by_default(&["doctor"]).run();
+        let shown = format!("API user alice; holder of your locks: {holder}");
+        assert!(doctor.stdout.contains(&shown), "{doctor}");
     });
 }

@@ -176,13 +176,6 @@ fn a_namespace_is_looked_in_as_kubectl_does() {
         No resources found: add --heartbeats to show heartbeats
         -- exit code 0
         ");
-        assert_snapshot!(cluster.maint(leases).args(["-o", "lock-id"]).run(), @"
-        $ kubectl maint leases -n apps -o lock-id
-        -- stderr
-        error: invalid value 'lock-id' for '--output <FORMAT>': use wide, name, json, yaml, jsonpath= or custom-columns=
-        hint: see `kubectl maint leases --help`
-        -- exit code 2
-        ");
     });
 }
 

@@ -44,7 +44,6 @@ mod unhold;
 mod verify;
 mod wait;
 mod waiters;
-mod whoami;
 mod with;
 mod write_conflicts;
 

@@ -325,7 +325,7 @@ fn a_hold_sets_opt_outs_and_its_end_removes_them() {
         cluster.maint(hold).arg("--opt-outs=none").succeeds();
         assert_eq!(opt_outs(cluster, &node), (Vec::new(), true));
         cluster.maint(["unhold", &node]).succeeds();
-        cluster.maint(hold).arg("--dry-run=server").succeeds();
+        cluster.maint(hold).arg("--dry-run").succeeds();
         assert_eq!(opt_outs(cluster, &node), (Vec::new(), false));
         let wrong = cluster.maint(hold).arg("--opt-outs=kured").run();
         assert_eq!(wrong.code, 2, "{wrong}");

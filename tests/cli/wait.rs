@@ -1,4 +1,4 @@
-//! `wait`: it waits until nodes are free, locked, expired or on hold.
+//! `wait`: it waits until nodes are free or locked.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -30,14 +30,8 @@ fn reached_states_need_no_waiting() {
         node/worker-2 is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         -- exit code 0
         "#);
-        let name = ["wait", &held, "--for=held", now, "-o", "name"];
-        assert_snapshot!(cluster.maint(name).run(), @"
-        $ kubectl maint wait worker-2 --for=held --timeout=0 -o name
-        node/worker-2
-        -- stderr
-        Warning: --for=held is deprecated: use --for=locked
-        -- exit code 0
-        ");
+        let name = cluster.maint(["wait", &held, "--for=locked", now, "-o", "name"]);
+        assert_eq!(name.succeeds().stdout, format!("node/{held}\n"));
     });
 }
 
@@ -71,8 +65,6 @@ fn expired_locks_become_free_by_time_alone() {
         node/worker-1 has an expired lock of bob@laptop (since [time], expired at [time], [length] ago)
         -- exit code 0
         ");
-        let run = cluster.maint(["wait", &node, "--for=expired", "--timeout=0"]);
-        assert_eq!(run.run().code, 0);
     });
 }
 
@@ -86,14 +78,6 @@ fn a_timeout_shows_the_state() {
         waiting for node/worker-1 to be free: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         error: timed out after 4s waiting for node/worker-1 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         hint: wait for it with `kubectl maint wait worker-1`
-        -- exit code 4
-        "#);
-        let hold = ["wait", &node, "--for=on-hold", "--timeout=0"];
-        assert_snapshot!(cluster.maint(hold).run(), @r#"
-        $ kubectl maint wait worker-1 --for=on-hold --timeout=0
-        -- stderr
-        error: node/worker-1 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint wait worker-1 --for=on-hold`
         -- exit code 4
         "#);
         let free = free(cluster, "worker-2");
@@ -220,21 +204,6 @@ fn many_nodes_that_time_out_take_one_line() {
         hint: wait for them with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17`
         -- exit code 4
         "#);
-        let hold = ["wait", "--all", "--for=on-hold", "--timeout=0"];
-        assert_snapshot!(cluster.maint(hold).run(), @r#"
-        $ kubectl maint wait --all --for=on-hold --timeout=0
-        -- stderr
-        error: node/n-10 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: node/n-11 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: node/n-12 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: node/n-13 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: node/n-14 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: node/n-15 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: node/n-16 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: node/n-17 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait for them with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17 --for=on-hold`
-        -- exit code 4
-        "#);
         let json = ["wait", "--all", "--timeout=0", "-o", "json"];
         let list: serde_json::Value =
             serde_json::from_str(&cluster.maint(json).run().stdout).expect("JSON");
@@ -280,28 +249,19 @@ fn a_lease_that_is_being_deleted_is_not_free() {
 }
 
 #[test]
-fn locked_and_on_hold_are_waited_for_separately() {
+fn a_hold_is_not_a_lock() {
     on_one("for-held", |cluster| {
         let node = free(cluster, "worker-1");
-        let mut held = cluster.maint(["wait", &node, "--for=locked"]).start();
-        let mut hold = cluster.maint(["wait", &node, "--for=on-hold"]).start();
-        held.says("to be locked: ");
-        hold.says("to be on hold: ");
+        let mut run = cluster.maint(["wait", &node, "--for=locked"]).start();
+        run.says("to be locked: ");
         bob(cluster, &["hold", &node, "-m", "disk"]).succeeds();
-        assert_snapshot!(hold.ends(), @r#"
-        $ kubectl maint wait worker-1 --for=on-hold
-        node/worker-1 is on hold by bob@laptop: "disk" (since [time])
-        -- stderr
-        waiting for node/worker-1 to be on hold: it is free
-        -- exit code 0
-        "#);
-        held.says("is on hold by bob@laptop");
+        run.says("is on hold by bob@laptop");
         bob(cluster, &["unhold", &node]).succeeds();
-        held.says("is free\n");
+        run.says("is free\n");
         bob(cluster, &["acquire", &node]).succeeds();
-        let held = held.ends();
-        assert_eq!(held.code, 0, "{held}");
-        assert!(held.stdout.contains("is locked by bob@laptop"), "{held}");
+        let run = run.ends();
+        assert_eq!(run.code, 0, "{run}");
+        assert!(run.stdout.contains("is locked by bob@laptop"), "{run}");
     });
 }
 
@@ -437,9 +397,7 @@ fn a_name_that_no_node_has_is_an_error() {
 fn a_deleted_node_ends_it() {
     on_both("for-gone", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        let run = cluster
-            .maint(["wait", &node, "--timeout=-1s"])
-            .until_it_says("waiting for ");
+        let run = cluster.maint(["wait", &node]).until_it_says("waiting for ");
         cluster.delete(&format!("/api/v1/nodes/{node}"));
         let run = run.ends();
         assert_eq!(run.code, 1, "{run}");

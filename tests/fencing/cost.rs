@@ -22,13 +22,7 @@ fn patient(stage: &Stage, name: &str, node: &str) -> Value {
 #[test]
 fn its_requests_do_not_grow_with_the_pods_of_the_node() {
     let (stage, node) = Stage::with_unreachable_node("asks");
-    let fence = [
-        "fence",
-        &node,
-        "--powered-off=dark",
-        "--dry-run=server",
-        "-v6",
-    ];
+    let fence = ["fence", &node, "--powered-off=dark", "--dry-run", "-v6"];
     let cost = |pods: usize| {
         let run = stage.maint(fence).run();
         assert!(run.stderr.contains(&format!(": {pods} pod")), "{run}");
@@ -71,7 +65,7 @@ fn pods_that_nothing_recreates_are_lost_only_with_consent() {
     let hook = format!("touch '{}'", ran.display());
     let run = stage.maint(["fence", &node, "--", "sh", "-c", &hook]).run();
     assert_eq!(run.code, 6, "{run}");
-    let dry_run = stage.maint(fence).args(["--dry-run=server"]).run();
+    let dry_run = stage.maint(fence).args(["--dry-run"]).run();
     assert_eq!(dry_run.code, 6, "{dry_run}");
     assert!(!ran.exists());
     stage.is_untouched(&node);
@@ -140,7 +134,7 @@ fn what_other_tools_do_to_the_node_is_reported_first() {
         "activity": "AutoscalerDeletes", "key": "ToBeDeletedByClusterAutoscaler",
         "since": "2026-09-21T14:13:20Z",
     });
-    for more in [&["--dry-run=server"][..], &[]] {
+    for more in [&["--dry-run"][..], &[]] {
         let run = stage.maint(fence).args(more).args(["-o", "json"]);
         let run = run.succeeds();
         assert_eq!(run.stderr.matches(says).count(), 1, "{run}");
@@ -174,14 +168,7 @@ fn pods_that_may_run_twice_are_listed_even_if_they_are_being_deleted() {
         .bind_pod(&own, "db-0", &node)
         .expect("it is placed");
     stage.kubectl(&["delete", "pod", "db-0", "-n", &own, "--wait=false"]);
-    let fence = [
-        "fence",
-        &node,
-        "--isolated",
-        "--dry-run=server",
-        "--",
-        "true",
-    ];
+    let fence = ["fence", &node, "--isolated", "--dry-run", "--", "true"];
     let run = stage.maint(fence).kubeconfig(stage.fencer("fay")).run();
     let line = "1 pod may run twice, because the node is only cut off: ";
     assert!(run.stderr.contains(line), "{run}");

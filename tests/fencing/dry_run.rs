@@ -39,33 +39,30 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
     assert_eq!(before.times, [Value::Null; 0]);
     let ran = stage.directory().join("ran");
     let script = format!("touch '{}'", ran.display());
-    for mode in ["client", "server"] {
-        let dry_run = format!("--dry-run={mode}");
-        let hook = ["fence", &node, &dry_run, "--", "sh", "-c", &script];
-        let run = stage.maint(hook).succeeds();
-        assert!(
-            run.stderr.contains("would run on this machine: sh -c"),
-            "{run}"
-        );
-        let word = ["fence", &node, &dry_run, "--powered-off=dark"];
-        stage.maint(word).succeeds();
-        assert_eq!(written(&stage, &node), before, "{mode}");
-    }
+    let hook = ["fence", &node, "--dry-run", "--", "sh", "-c", &script];
+    let run = stage.maint(hook).succeeds();
+    assert!(
+        run.stderr.contains("would run on this machine: sh -c"),
+        "{run}"
+    );
+    let word = ["fence", &node, "--dry-run", "--powered-off=dark"];
+    stage.maint(word).succeeds();
+    assert_eq!(written(&stage, &node), before);
     assert!(!ran.exists());
     assert_snapshot!(
-        stage.maint(["fence", &node, "--dry-run=server", "--", "echo", "off it"]).run(),
+        stage.maint(["fence", &node, "--dry-run", "--", "echo", "off it"]).run(),
         @r#"
-    $ kubectl maint fence worker-1 --dry-run=server -- echo "off it"
-    node/worker-1 fenced by alice@bastion, with echo (server dry run)
+    $ kubectl maint fence worker-1 --dry-run -- echo "off it"
+    node/worker-1 fenced by alice@bastion, with echo (dry run)
     -- stderr
-    node/worker-1 on hold until it is unfenced (server dry run)
+    node/worker-1 on hold until it is unfenced (dry run)
     would run on this machine: echo 'off it'
     -- exit code 0
     "#
     );
 
     let rehearsed = |verb: &[&str]| {
-        let run = stage.maint(verb).args(["--dry-run=server", "-o", "json"]);
+        let run = stage.maint(verb).args(["--dry-run", "-o", "json"]);
         run.succeeds().item()
     };
     let fence = ["fence", &node, "--powered-off=dark"];
@@ -78,7 +75,7 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
         message["fencingRecord"]["how"],
         json!({"poweredOff": "dark"})
     );
-    let name = ["--dry-run=client", "-o", "name"];
+    let name = ["--dry-run", "-o", "name"];
     let run = stage.maint(fence).args(name).succeeds();
     assert_eq!(run.stdout, format!("node/{node}\n"));
     stage.fence(&node);
@@ -106,13 +103,10 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
     let before = written(&stage, &node);
     assert!(before.record.is_some() && before.taint.is_some());
     assert_eq!(before.times.len(), 1, "that of the fencing");
-    for mode in ["client", "server"] {
-        let dry_run = format!("--dry-run={mode}");
-        stage.maint(["unfence", &node, &dry_run]).succeeds();
-        let hook = ["unfence", &node, &dry_run, "--", "sh", "-c", &script];
-        stage.maint(hook).succeeds();
-        assert_eq!(written(&stage, &node), before, "{mode}");
-    }
+    stage.maint(["unfence", &node, "--dry-run"]).succeeds();
+    let hook = ["unfence", &node, "--dry-run", "--", "sh", "-c", &script];
+    stage.maint(hook).succeeds();
+    assert_eq!(written(&stage, &node), before);
     assert!(!ran.exists());
     let message = rehearsed(&["unfence", &node]);
     assert_eq!(
@@ -126,17 +120,4 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
     node/worker-1: fencing hold ended (dry run)
     -- exit code 0
     ");
-}
-
-/// The output names the Lease that would be created, and says that this was only a dry run.
-#[test]
-fn a_dry_run_on_the_server_makes_no_lease_and_says_so() {
-    let (stage, node) = Stage::with_unreachable_node("rehearsed-lease");
-    // Without the namespace, the server can't check the creation of a Lease in it.
-    stage.maint(["acquire", &stage.name("worker-2")]).succeeds();
-    let fence = ["fence", &node, "--dry-run=server", "--powered-off=dark"];
-    let run = stage.maint(fence).succeeds();
-    let lease = format!("lease/{node} created (server dry run)\n");
-    assert!(run.stderr.contains(&lease), "{run}");
-    assert_eq!(stage.lease(&node), None);
 }

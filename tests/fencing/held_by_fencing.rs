@@ -65,7 +65,7 @@ fn hold_changes_nothing_of_a_hold_that_fencing_took() {
     );
     for words in [
         &["hold", &node, "-m", "mine", "--take-over", "--yes"][..],
-        &["hold", &node, "-m", "mine", "--dry-run=server"],
+        &["hold", &node, "-m", "mine", "--dry-run"],
         &["hold", &node, &other, "-m", "two disks"],
         &["hold", &node, &other, "-m", "two disks", "--wait"],
     ] {

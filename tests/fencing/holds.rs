@@ -21,12 +21,12 @@ fn a_hold_that_was_ended_is_taken_again() {
     stage.fence(&node);
     stage.frees(&node);
     assert_eq!(stage.holder(&node), None);
-    let dry_run = stage.maint(["fence", &node, "--dry-run=server", "--", "false"]);
+    let dry_run = stage.maint(["fence", &node, "--dry-run", "--", "false"]);
     let dry_run = dry_run.succeeds();
     assert!(
         dry_run
             .stderr
-            .contains("on hold until it is unfenced (server dry run)"),
+            .contains("on hold until it is unfenced (dry run)"),
         "{dry_run}"
     );
     assert_eq!(stage.holder(&node), None);
@@ -125,7 +125,7 @@ fn the_lock_of_a_fenced_node_is_ended_by_unfence_alone() {
     "#);
     for words in [
         &["release", &node][..],
-        &["release", &node, "--dry-run=server"],
+        &["release", &node, "--dry-run"],
         &["unhold", &node, "--yes"],
     ] {
         let run = mallory(words).run();

@@ -5,7 +5,7 @@ use crate::support::{HEARTBEAT_AGE, Plane, Run, Stage, eventually};
 const ZONE: &str = "topology.kubernetes.io/zone";
 
 fn fence(stage: &Stage, node: &str) -> Run {
-    let words = ["fence", node, "--powered-off=dark", "--dry-run=client"];
+    let words = ["fence", node, "--powered-off=dark", "--dry-run"];
     stage.maint(words).run()
 }
 

@@ -109,7 +109,7 @@ fn of_two_runs_of_one_fencer_one_runs_its_hook() {
     hint: wait for it to end; if that run was interrupted, run the command again with --resume=[id] before `--`
     -- exit code 3
     ");
-    let dry_run = ["fence", &node, "--dry-run=server", "--", "true"];
+    let dry_run = ["fence", &node, "--dry-run", "--", "true"];
     assert_eq!(stage.maint(dry_run).run().code, 3);
     let unfence = stage.maint(["unfence", &node, "--yes"]).run();
     assert_eq!(unfence.code, 3, "{unfence}");

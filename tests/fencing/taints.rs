@@ -57,9 +57,9 @@ fn a_proof_that_replaces_a_recorded_one_says_so() {
     stage.fence(&node);
     stage.kubectl(&["taint", "node", &node, &format!("{KEY}:NoExecute-")]);
     let fence = ["fence", &node, "--powered-off=I saw it"];
-    assert_snapshot!(stage.maint(fence).arg("--dry-run=server").run(), @r#"
-    $ kubectl maint fence worker-1 "--powered-off=I saw it" --dry-run=server
-    node/worker-1 fenced by alice@bastion, powered off: I saw it (server dry run)
+    assert_snapshot!(stage.maint(fence).arg("--dry-run").run(), @r#"
+    $ kubectl maint fence worker-1 "--powered-off=I saw it" --dry-run
+    node/worker-1 fenced by alice@bastion, powered off: I saw it (dry run)
     -- stderr
     Warning: node/worker-1 was fenced by alice@bastion at [time], powered off: dark, but since then it may have been restarted, or its taint was removed; fencing it again replaces that record
     -- exit code 0

@@ -316,20 +316,7 @@ fn a_taint_without_a_record_needs_an_accepted_risk() {
         .maint(["release", &node])
         .holder("bob@laptop")
         .succeeds();
-    let old = [
-        "unfence",
-        &node,
-        "--override=boot-id",
-        "-m",
-        "I saw it restart",
-        "--dry-run=client",
-    ];
-    let run = stage.maint(old).succeeds();
-    let renamed = "Warning: --override is deprecated: use --accept-risk\n";
-
-    assert!(run.stderr.contains(renamed), "{run}");
-    let run = stage.maint(insist).succeeds();
-    assert!(!run.stderr.contains("is deprecated"), "{run}");
+    stage.maint(insist).succeeds();
     stage.is_untouched(&node);
 }
 

@@ -47,8 +47,8 @@ fn kubectl_completes_verbs_and_flags() {
         ["acquire\tLock nodes", ":4"]
     );
     assert_eq!(
-        kubectl_offers(None, &["maint", "acquire", "--free"]),
-        ["--free-only\tRefuse nodes with an expired lock", ":4"]
+        kubectl_offers(None, &["maint", "acquire", "--reen"]),
+        ["--reentry\tRenew the lock if you already hold it", ":4"]
     );
 }
 

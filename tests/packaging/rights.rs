@@ -244,7 +244,7 @@ fn a_viewer_sees_that_one_waits(waiting: &str) {
 }
 
 #[test]
-fn an_administrator_creates_the_namespace_only_on_request() {
+fn a_missing_namespace_is_not_created_unasked() {
     let plane = ControlPlane::builder()
         .controller_manager(false)
         .start()
@@ -274,18 +274,16 @@ fn an_administrator_creates_the_namespace_only_on_request() {
     assert_eq!(
         (refused.code, &*refused.stderr),
         (
-            1,
+            6,
             "error: namespace kube-node-maintenance does not exist\n\
-             hint: let an administrator run `kubectl maint install` once, or create only the namespace with \
-             `kubectl maint hold first -m 'new disk' --create-namespace`\n"
+             hint: create it with `kubectl create namespace kube-node-maintenance`\n"
         )
     );
     let namespaces = plane.kubectl(&["get", "namespaces", "-o", "name"]);
     assert!(!namespaces.unwrap().contains("maintenance"));
-    succeeds(maint(
-        &administrator,
-        &[&hold[..], &["--create-namespace"]].concat(),
-    ));
+    let created = plane.kubectl(&["create", "namespace", "kube-node-maintenance"]);
+    created.expect("a namespace");
+    succeeds(maint(&administrator, &hold));
 }
 
 #[test]

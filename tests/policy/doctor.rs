@@ -133,7 +133,7 @@ fn problems_are_named_with_what_to_do() {
     admitted(admin.post(NODES, &node), "a node");
     admin.succeeds(&["enforce", "warn"]);
     wait_until("it warns", || {
-        let warned = admin.maint(&["acquire", "checked", "--holder", "x", "--dry-run=server"]);
+        let warned = admin.maint(&["acquire", "checked", "--holder", "x", "--dry-run"]);
         warned.code == 0
     });
     // The dry runs of `doctor` break rules, and must not print warnings.

@@ -64,7 +64,7 @@ fn users_lock_renew_and_release() {
         "acquire plugin-users --wait --timeout 1m --holder ugo",
     ));
     uma.succeeds(&words(
-        "acquire plugin-users --dry-run=server --reentry --holder ugo",
+        "acquire plugin-users --dry-run --reentry --holder ugo",
     ));
 }
 
@@ -83,7 +83,7 @@ fn holders_hold_and_administrators_take_over() {
         node,
         "-m",
         "two bad DIMMs",
-        "--until",
+        "--expect-until",
         "2d",
         "--holder",
         "hugo",

@@ -20,7 +20,7 @@ const USER: [&str; 18] = [
     "release NODE -m done",
     "acquire NODE --duration 30m",
     "release NODE",
-    "acquire NODE --free-only --duration 1s",
+    "acquire NODE --duration 1s",
     "release NODE",
     "acquire NODE --wait --timeout 1m --take-expired --duration 1s",
     "release --mine",
@@ -29,7 +29,7 @@ const USER: [&str; 18] = [
     "acquire NODE --protect",
     "renew NODE",
     "release --mine",
-    "acquire NODE --dry-run=server",
+    "acquire NODE --dry-run",
 ];
 
 /// Command lines of a holder, who may also hold nodes and change them.

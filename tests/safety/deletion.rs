@@ -110,7 +110,7 @@ fn the_next_command_keeps_the_targets_the_reason_and_the_dry_run() {
         let words = [
             "--as=root",
             "--as-group=system:masters",
-            "--dry-run=server",
+            "--dry-run",
             "--timeout=5m",
             "-o",
             "wide",
@@ -122,7 +122,7 @@ fn the_next_command_keeps_the_targets_the_reason_and_the_dry_run() {
         let run = fixture.force_delete("web-0", &words).run();
         assert_eq!(run.code, 6, "{run}");
         let line = format!(
-            "force-delete pod/web-0 -n {} --dry-run=server --accept-risk=owner,quorum --override=in-grace \
+            "force-delete pod/web-0 -n {} --dry-run --accept-risk=owner,quorum --override=in-grace \
              -m 'it'\\''s unplugged' --as root --as-group system:masters",
             fixture.namespace
         );
@@ -179,13 +179,11 @@ fn a_risk_that_is_not_named_is_not_accepted() {
 fn a_dry_run_deletes_nothing() {
     fixture("dry", |fixture| {
         fixture.harmless_pod("web-1");
-        for (mode, suffix) in [("client", "(dry run)"), ("server", "(server dry run)")] {
-            let words = ["--accept-risk", "-m", "why", &format!("--dry-run={mode}")];
-            let run = fixture.force_delete("web-1", &words).succeeds();
-            let line = format!("pod/web-1 force-deleted {suffix}");
-            assert!(run.stdout.contains(&line), "{run}");
-            assert!(fixture.is_there("web-1"), "{mode}");
-        }
+        let words = ["--accept-risk", "-m", "why", "--dry-run"];
+        let run = fixture.force_delete("web-1", &words).succeeds();
+        let line = "pod/web-1 force-deleted (dry run)";
+        assert!(run.stdout.contains(line), "{run}");
+        assert!(fixture.is_there("web-1"));
         assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
         assert_eq!(evidence(fixture, "ReplicaSet", "web-1"), [""; 0]);
     });
@@ -224,10 +222,8 @@ fn a_pod_that_its_job_keeps_is_set_to_failed_first() {
         let levels = fixture.levels("copy-1");
         levels.are(&[("owner", Some("Risk")), ("finalizers", Some("Info"))]);
         let words = ["--accept-risk=owner", "-m", "why", "--timeout=0"];
-        let dry_run = fixture
-            .force_delete("copy-1", &words)
-            .args(["--dry-run=server"]);
-        let message = "pod/copy-1 force-deleted (server dry run)\n";
+        let dry_run = fixture.force_delete("copy-1", &words).args(["--dry-run"]);
+        let message = "pod/copy-1 force-deleted (dry run)\n";
         assert!(dry_run.succeeds().stdout.ends_with(message));
         assert_eq!(fixture.cluster.get(&path)["status"]["phase"], "Running");
 

@@ -42,7 +42,7 @@ fn every_pod_is_reported_on_and_the_node_goes() {
         -- exit code 6
         "#);
         assert!(is_there(fixture));
-        let dry = ["--accept-risk=owner", "-m", "scrapped", "--dry-run=server"];
+        let dry = ["--accept-risk=owner", "-m", "scrapped", "--dry-run"];
         force_delete(fixture, &dry).succeeds();
         assert!(is_there(fixture), "a dry run deletes nothing");
         let words = ["--accept-risk=owner", "-m", "scrapped", "--timeout=0"];

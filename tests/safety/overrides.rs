@@ -49,26 +49,6 @@ fn a_pod_goes_beside_the_lock_of_somebody_else_who_keeps_it() {
 }
 
 #[test]
-fn the_earlier_name_of_the_flag_still_works_with_a_warning() {
-    fixture("renamed", |fixture| {
-        fixture.harmless_pod("web-1");
-        let words = ["--confirm=nothing", "-m", "why"];
-        let run = fixture.force_delete("web-1", &words).succeeds();
-        let renamed = "Warning: --confirm is deprecated: use --accept-risk\n";
-        assert!(run.stderr.contains(renamed), "{run}");
-        let renamed = "Warning: --accept-risk=nothing is deprecated: use --accept-risk=none\n";
-        assert!(run.stderr.contains(renamed), "{run}");
-        assert!(!fixture.is_there("web-1"));
-        let words = ["--accept-risk=owner,lease-unknown", "-m", "why"];
-        let run = fixture.force_delete("web-2", &words).run();
-        let renamed =
-            "Warning: --accept-risk=lease-unknown is deprecated: use --accept-risk=unread\n";
-        assert!(run.stderr.starts_with(renamed), "{run}");
-        assert_eq!(run.stderr.matches("is deprecated").count(), 1, "{run}");
-    });
-}
-
-#[test]
 fn the_line_keeps_what_is_overridden_and_an_override_alone_is_a_decision() {
     fixture("overriding", |fixture| {
         let set = fixture.replica_set("web");
@@ -81,7 +61,6 @@ fn the_line_keeps_what_is_overridden_and_an_override_alone_is_a_decision() {
         assert!(run.stdout.contains("(--override=not-deleting)\n"), "{run}");
         let words = ["--override=not-deleting", "-m", "why"];
         let run = fixture.force_delete("web-2", &words).succeeds();
-        assert!(!run.stderr.contains("is deprecated"), "{run}");
         let blocker = |line: &&str| line.starts_with("  BLOCKER  not-deleting ");
         let blocker = run.stdout.lines().find(blocker).expect("it is shown");
         assert!(blocker.ends_with(" (overridden)"), "{run}");

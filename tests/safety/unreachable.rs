@@ -50,7 +50,7 @@ fn in_time<T>(set: impl Fn(), look: impl Fn() -> T) -> T {
 
 /// A dry run of `fence` for the node.
 fn fence(fixture: &Fixture, node: &str) -> Run {
-    let words = ["fence", node, "--powered-off=dark", "--dry-run=client"];
+    let words = ["fence", node, "--powered-off=dark", "--dry-run"];
     fixture.cluster.maint(words).run()
 }
 
@@ -207,19 +207,14 @@ fn a_ready_node_with_an_old_heartbeat_is_not_unreachable_and_counts_as_lost() {
         fixture.levels("web-1").are(&[("mass-loss", Some("Risk"))]);
         let run = fixture
             .cluster
-            .maint([
-                "fence",
-                &fixture.node,
-                "--powered-off=dark",
-                "--dry-run=client",
-            ])
+            .maint(["fence", &fixture.node, "--powered-off=dark", "--dry-run"])
             .run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("3 of 3 nodes"), "{run}");
         let fading = fixture.cluster.name("worker-2");
         let run = fixture
             .cluster
-            .maint(["fence", &fading, "--powered-off=dark", "--dry-run=client"])
+            .maint(["fence", &fading, "--powered-off=dark", "--dry-run"])
             .run();
         assert_eq!(run.code, 6, "{run}");
         let expected = "its Ready condition is still True";

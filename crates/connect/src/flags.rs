@@ -42,8 +42,8 @@ pub struct Flags {
     #[arg(short, long, value_name = "URL", global = true, hide_short_help = true)]
     pub server: Option<String>,
 
-    /// Bearer token to authenticate with. Each program reads it in its own way.
-    #[arg(skip)]
+    /// Bearer token to authenticate with
+    #[arg(long, value_name = "TOKEN", global = true, hide_short_help = true)]
     pub token: Option<String>,
 
     /// User to impersonate: a regular user or system:serviceaccount:NAMESPACE:NAME

@@ -67,27 +67,10 @@ pub(crate) struct Args {
     pub(crate) status_address: Option<SocketAddr>,
 
     #[command(flatten)]
-    flags: Flags,
-
-    /// Bearer token to authenticate with
-    #[arg(
-        long,
-        value_name = "TOKEN",
-        help_heading = "Connection",
-        hide_short_help = true
-    )]
-    token: Option<String>,
+    pub(crate) flags: Flags,
 }
 
 impl Args {
-    /// How to reach the API server.
-    pub(crate) fn flags(&self) -> Flags {
-        Flags {
-            token: self.token.clone(),
-            ..self.flags.clone()
-        }
-    }
-
     /// How the lease is kept.
     ///
     /// # Errors
@@ -220,7 +203,7 @@ mod tests {
     fn arguments_after_the_dashes_are_the_daemons() {
         let args = parse(&["-n", "batch"]);
         assert_eq!(args.daemon, ["daemon", "--its-own"]);
-        assert_eq!(args.flags().namespace.as_deref(), Some("batch"));
+        assert_eq!(args.flags.namespace.as_deref(), Some("batch"));
         assert!(args.keep().is_ok());
     }
 

@@ -33,7 +33,7 @@ pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
         tokio::spawn(status::serve(listener, election_state.clone()));
     }
 
-    let (environment, flags, notices) = (Environment::of_this_process(), args.flags(), notices());
+    let (environment, notices) = (Environment::of_this_process(), notices());
     // A credential plugin may take long, or wait for input.
     let connection = tokio::select! {
         biased;
@@ -41,7 +41,7 @@ pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
             log::line("asked to end");
             return Ok(code);
         }
-        connection = connect(&flags, &environment, USER_AGENT, &notices) => connection?,
+        connection = connect(&args.flags, &environment, USER_AGENT, &notices) => connection?,
     };
     let holder = args
         .holder

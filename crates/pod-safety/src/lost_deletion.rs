@@ -55,7 +55,6 @@ mod tests {
                     uid: "u-1",
                     version,
                     grace: Some(0),
-                    dry_run: false,
                 };
                 settled(request, read)
             }

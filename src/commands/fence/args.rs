@@ -5,7 +5,7 @@ use pod_safety::fencing::steps::AcceptedRisks;
 
 use crate::args::fencing::FencingArgs;
 use crate::args::output::{offers_no_lock_id, templates};
-use crate::args::write::{NamespaceArgs, TicketArgs, never_asks, non_empty_reason};
+use crate::args::write::{TicketArgs, non_empty_reason};
 use crate::error::InvalidValue;
 use crate::words::hint_command::NO_PROOF;
 
@@ -25,7 +25,6 @@ use crate::words::hint_command::NO_PROOF;
 /// explains how to write a HOOK.
 #[derive(Args, Debug)]
 #[command(
-    mut_arg("create_namespace", never_asks),
     mut_arg("format", |format| templates(
         offers_no_lock_id(format),
         "{.items[*].node}",
@@ -69,9 +68,6 @@ pub(crate) struct FenceArgs {
 
     #[command(flatten)]
     pub(crate) ticket: TicketArgs,
-
-    #[command(flatten)]
-    pub(crate) namespace: NamespaceArgs,
 }
 
 impl FenceArgs {
@@ -92,7 +88,6 @@ pub(crate) enum FenceRisk {
     /// Most nodes of the zone, or all nodes, are unreachable
     MassLoss,
     /// Could not check the other nodes, or whether another tool is repairing the node
-    #[value(aliases = ["zone-unknown", "remediation-unknown"])]
     Unread,
     /// Pods of the node are lost, because nothing recreates them
     NoOwner,

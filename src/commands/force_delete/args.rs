@@ -11,8 +11,7 @@ use pod_safety::consent::{Confirmed, Consent, NONE};
 use crate::args::connection::namespace;
 use crate::args::duration;
 use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
-use crate::args::risks::current_risk;
-use crate::args::write::{NamespaceArgs, WriteArgs, never_asks, reason};
+use crate::args::write::{WriteArgs, reason};
 use crate::error::InvalidValue;
 use crate::words::usage::blocker;
 
@@ -32,7 +31,6 @@ use crate::words::usage::blocker;
 #[derive(Args, Clone, Debug)]
 #[command(
     arg = namespace("Namespace of the pods [default: that of the context]"),
-    mut_arg("create_namespace", never_asks),
     mut_arg("format", |format| templates(
         offers_no_lock_id(format),
         "{.items[*].name}",
@@ -70,19 +68,6 @@ pub(crate) struct ForceDeleteArgs {
     )]
     pub(crate) accept_risk: Vec<Risks>,
 
-    /// An earlier name of --accept-risk
-    #[arg(
-        long,
-        hide = true,
-        value_name = "ID,...",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = ALL,
-        requires = "message",
-        value_parser = risks
-    )]
-    pub(crate) confirm: Vec<Risks>,
-
     /// Override these blockers, by the IDs of the report; needs -m
     #[arg(
         long = "override",
@@ -104,13 +89,9 @@ pub(crate) struct ForceDeleteArgs {
         long,
         value_name = "TIME",
         default_value = "2m",
-        allow_hyphen_values = true,
-        value_parser = duration::timeout
+        value_parser = duration::length
     )]
     pub(crate) timeout: Duration,
-
-    #[command(flatten)]
-    pub(crate) namespace: NamespaceArgs,
 
     #[command(flatten)]
     pub(crate) write: WriteArgs,
@@ -142,7 +123,6 @@ pub(super) fn risks(typed: &str) -> Result<Risks, InvalidValue> {
 }
 
 fn risk(id: &str) -> Result<String, InvalidValue> {
-    let id = current_risk(id).unwrap_or(id);
     let typed = || id.to_owned();
     match id {
         ALL | NONE => Ok(typed()),
@@ -176,9 +156,9 @@ impl ForceDeleteArgs {
         args
     }
 
-    /// The ids that were typed, under both names of the flag.
+    /// The ids that were typed.
     pub(super) fn accepted(&self) -> impl Iterator<Item = &str> {
-        let given = self.accept_risk.iter().chain(&self.confirm);
+        let given = self.accept_risk.iter();
         given.flat_map(|Risks(ids)| ids).map(String::as_str)
     }
 
@@ -260,7 +240,6 @@ mod tests {
         assert_eq!(consent(&[]), Consent::default());
         let all = Consent::new(Confirmed::All, set(&[]));
         assert_eq!(consent(&["--accept-risk"]), all);
-        assert_eq!(consent(&["--confirm"]), all);
         assert_eq!(
             consent(&["--accept-risk=owner", "--accept-risk=quorum"]),
             these(&["owner", "quorum"], &[])

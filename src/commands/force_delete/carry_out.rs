@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use futures::future::{join, try_join_all};
-use maintenance_lease::DryRun;
 use pod_safety::checks::NODE_ALIVE;
 use pod_safety::cluster::Deletion;
 use pod_safety::consent::{Consent, Missing};
@@ -67,7 +66,7 @@ impl Run<'_> {
         consent: &Consent,
         ended: &Interruption,
     ) -> Result<Code, Failure> {
-        let real = self.args.write.dry_run == DryRun::None;
+        let real = !self.args.write.is_dry_run();
         let mut locks = Locks::default();
         if real {
             let taken = self.take(&findings, &mut locks, &mut progress, ended).await;

@@ -1,6 +1,5 @@
 //! On a terminal: a question for each kind of risk, the name of a whole node, and the reason.
 
-use maintenance_lease::DryRun;
 use pod_safety::consent::Missing;
 use pod_safety::report::Report;
 
@@ -25,7 +24,7 @@ impl Run<'_> {
         missing: &Missing,
     ) -> Result<Option<ForceDeleteArgs>, Failure> {
         let is_shown = self.args.output.format().is_for_people();
-        let is_dry_run = self.args.write.dry_run != DryRun::None;
+        let is_dry_run = self.args.write.is_dry_run();
         if !missing.blocked.is_empty() || is_dry_run || !is_shown || !Terminal::can_ask() {
             return Ok(None);
         }

@@ -306,7 +306,7 @@ impl Run<'_> {
         progress: &Progress,
     ) -> Result<(), Failure> {
         if self.args.output.format().is_for_people() {
-            let suffix = dry_run_suffix(self.args.write.dry_run);
+            let suffix = dry_run_suffix(self.args.write.is_dry_run());
             for Deleted {
                 report, outcome, ..
             } in &progress.deleted

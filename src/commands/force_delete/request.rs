@@ -1,6 +1,6 @@
 //! The request to delete one target, and what is known about it afterwards.
 
-use maintenance_lease::{ApiError, DryRun, Error};
+use maintenance_lease::{ApiError, Error};
 use pod_safety::checks::NODE_ALIVE;
 use pod_safety::cluster::{Deletion, DeletionRequest};
 use pod_safety::facts::PodSnapshot;
@@ -38,16 +38,14 @@ impl Run<'_> {
         ended: &Interruption,
     ) -> Result<Answer, Failure> {
         match ended.with_grace(self.delete_one(target, pod, locks)).await {
-            Err(Failure::Interrupted) if self.args.write.dry_run == DryRun::None => {
-                Ok(Answer::Lost(None))
-            }
+            Err(Failure::Interrupted) if !self.args.write.is_dry_run() => Ok(Answer::Lost(None)),
             answer => answer,
         }
     }
 
     /// The outcome so far.
     pub(super) fn outcome(&self, answer: &Answer) -> Outcome {
-        match (answer, self.args.write.dry_run) {
+        match (answer, self.args.write.is_dry_run()) {
             (Answer::Lost(error), _) => Outcome::Unknown {
                 error: error.as_ref().map(ToString::to_string),
             },
@@ -55,7 +53,7 @@ impl Run<'_> {
                 error: failure.to_string(),
             },
             (Answer::Done(Deletion::AlreadyGone), _) => Outcome::WasGone,
-            (_, DryRun::Client | DryRun::Server) => Outcome::WouldBeDeleted,
+            (_, true) => Outcome::WouldBeDeleted,
             (Answer::Done(Deletion::Held { finalizers }), _) => Outcome::Held {
                 finalizers: finalizers.clone(),
             },
@@ -69,14 +67,13 @@ impl Run<'_> {
         pod: Option<&PodSnapshot>,
         locks: &Locks,
     ) -> Result<Answer, Failure> {
-        if self.args.write.dry_run == DryRun::Client {
+        if self.args.write.is_dry_run() {
             return Ok(Answer::Done(Deletion::Done));
         }
-        let dry_run = self.args.write.dry_run == DryRun::Server;
         let job_waits = pod.filter(|pod| pod.job_waits);
         if let Some(pod) = job_waits {
             let manager = &self.args.write.field_manager;
-            match self.reader.fail_pod(pod, manager, dry_run).await {
+            match self.reader.fail_pod(pod, manager).await {
                 Ok(()) if locks.last() => {}
                 // What was checked may be outdated once the lock has ended.
                 Ok(()) => return Ok(Answer::Done(Deletion::Changed)),
@@ -84,7 +81,7 @@ impl Run<'_> {
                 Err(error) if error.is_not_found() => {
                     return Ok(Answer::Done(Deletion::AlreadyGone));
                 }
-                Err(error) if error.leaves_writes_unknown() && !dry_run => {
+                Err(error) if error.leaves_writes_unknown() => {
                     return Ok(Answer::Lost(Some(error)));
                 }
                 Err(error) => return Err(error.into()),
@@ -99,7 +96,6 @@ impl Run<'_> {
             // The phase that was set above changed the version, and what the Job does then changes it again.
             version: (!is_any && job_waits.is_none()).then_some(&*target.resource_version),
             grace: target.namespace.as_ref().map(|_| 0),
-            dry_run,
         };
         let sent = match &target.namespace {
             Some(namespace) => {
@@ -110,10 +106,10 @@ impl Run<'_> {
             None => self.reader.delete_node(&target.name, request).await,
         };
         match sent {
-            Err(error) if error.leaves_writes_unknown() && !dry_run => {
+            Err(error) if error.leaves_writes_unknown() => {
                 Ok(self.settle(target, request, error).await)
             }
-            Err(error) if job_waits.is_some() && !dry_run => Ok(Answer::MarkedFailed(error.into())),
+            Err(error) if job_waits.is_some() => Ok(Answer::MarkedFailed(error.into())),
             // The Job removed its finalizer, and the pod was already deleted.
             Ok(Deletion::AlreadyGone) if job_waits.is_some() => Ok(Answer::Done(Deletion::Done)),
             sent => Ok(Answer::Done(sent?)),

@@ -28,7 +28,7 @@ pub(super) async fn run(
         _ => return Err(InputError::PodsOfMany.into()),
     };
     output.without_lock_ids("--pods")?;
-    if start.connection.flags().namespace.is_some() {
+    if start.connection.flags.namespace.is_some() {
         return Err(InputError::PodsOfNamespace.into());
     }
     let format = output.format().with_headers(headers);

@@ -13,7 +13,7 @@ use maintenance_lease::{
 };
 use tokio::time::Instant;
 
-use crate::error::lock_state::LockState;
+use crate::error::lock_state::Awaited;
 use crate::error::{Failure, Obstacle, Verb};
 use crate::output::error_code::ErrorCode;
 use crate::output::format::Format;
@@ -36,7 +36,7 @@ const TICK: Duration = Duration::from_secs(1);
 pub(super) struct Wait<'a> {
     session: &'a Session<'a>,
     problems: &'a Problems<'a>,
-    condition: LockState,
+    awaited: Awaited,
     format: Format,
     /// The nodes that have not reached the state yet.
     pending: BTreeMap<String, NodeAndLease>,
@@ -53,7 +53,7 @@ impl<'a> Wait<'a> {
     pub(super) fn new(
         session: &'a Session<'a>,
         problems: &'a Problems<'a>,
-        condition: LockState,
+        awaited: Awaited,
         format: Format,
         targets: Vec<Target>,
     ) -> Self {
@@ -64,7 +64,7 @@ impl<'a> Wait<'a> {
         Self {
             session,
             problems,
-            condition,
+            awaited,
             format,
             all: pending.len(),
             items: Vec::new(),
@@ -157,7 +157,7 @@ impl<'a> Wait<'a> {
         let Self {
             session,
             problems,
-            condition,
+            awaited,
             format,
             pending,
             items,
@@ -170,7 +170,7 @@ impl<'a> Wait<'a> {
                 items.push(Item::skipped(node, error));
                 return false;
             }
-            let met = has_reached(seen, *condition, &session.locks, now);
+            let met = has_reached(seen, *awaited, &session.locks, now);
             if met {
                 items.push(Item::new(node, lease, &seen.row, now));
                 if format.is_for_people() {
@@ -191,7 +191,7 @@ impl<'a> Wait<'a> {
                 .map(|(node, seen)| (node.as_str(), seen.lease.as_ref()))
                 .collect(),
             all: self.all,
-            awaited: self.condition,
+            awaited: self.awaited,
             caller: self.session.locks.identity(),
         };
         let terminal = self.session.terminal;
@@ -312,7 +312,7 @@ impl<'a> Wait<'a> {
     /// Why an acquisition would be refused, if the node is to be free.
     fn refusal(&self, seen: &NodeAndLease) -> Option<Box<Refused>> {
         match self.session.locks.check_acquire(seen, &Acquire::new()) {
-            Err(Error::Refused(refused)) if self.condition == LockState::Free => Some(refused),
+            Err(Error::Refused(refused)) if self.awaited == Awaited::Free => Some(refused),
             _ => None,
         }
     }
@@ -324,18 +324,18 @@ impl<'a> Wait<'a> {
             None => Obstacle::State {
                 lease: seen.lease.clone().map(Box::new),
                 now: self.now(),
-                awaited: self.condition,
+                awaited: self.awaited,
             },
         }
     }
 }
 
-/// Whether the node is in `state`. A lock that anybody may take counts as free.
-fn has_reached(seen: &NodeAndLease, state: LockState, locks: &Maintenance, now: Now) -> bool {
-    let lease = seen.lease.as_ref();
-    match state {
-        LockState::Free => locks.check_acquire(seen, &Acquire::new()).is_ok(),
-        state => state == lease.map_or(State::Free, |lease| lease.state(now)).into(),
+/// Whether the node is in the `awaited` state. A lock that anybody may take counts as free.
+fn has_reached(seen: &NodeAndLease, awaited: Awaited, locks: &Maintenance, now: Now) -> bool {
+    let state = seen.lease.as_ref().map(|lease| lease.state(now));
+    match awaited {
+        Awaited::Free => locks.check_acquire(seen, &Acquire::new()).is_ok(),
+        Awaited::Locked => matches!(state, Some(State::Held { .. })),
     }
 }
 

@@ -9,14 +9,12 @@ use maintenance_lease::protocol::Terms;
 use crate::args::change::ChangingArgs;
 use crate::args::duration::{self, shortest_lease};
 use crate::args::nodes::NodeArgs;
-use crate::args::number::number;
 use crate::args::output::OutputArgs;
 use crate::args::protect::ProtectArgs;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::wait::WaitingArgs;
-use crate::args::write::{NamespaceArgs, ReasonArgs, WriteArgs, asks_without_yes};
+use crate::args::write::{ReasonArgs, WriteArgs};
 use crate::error::InputError;
-use crate::exit::Code;
 
 /// Run a command on this machine while nodes are locked
 ///
@@ -36,7 +34,11 @@ use crate::exit::Code;
 #[command(
     // Unlike `mut_arg`, this keeps the order of the flags.
     mut_args(|arg| match arg.get_id().as_str() {
-        "create_namespace" | "take_expired" => asks_without_yes(arg),
+        "take_expired" => arg.long_help(
+            "Take expired locks of NotReady or cordoned nodes\n\n\
+             The old holder may have stopped in the middle of something: check the node first. Without this flag, \
+             you are asked on a terminal. Without a terminal, the exit code is 6."
+        ),
         "wait" => arg.long_help(
             "Wait for the nodes to be unlocked\n\n\
              Your own locks are refused at once: use --reentry. A dry run does not wait."
@@ -68,7 +70,6 @@ pub(crate) struct WithArgs {
         long,
         value_name = "TIME",
         default_value = "60s",
-        allow_hyphen_values = true,
         value_parser = duration::renewal
     )]
     pub(crate) lease_duration: Duration,
@@ -78,7 +79,6 @@ pub(crate) struct WithArgs {
         long,
         value_name = "TIME",
         default_value = "10s",
-        allow_hyphen_values = true,
         value_parser = duration::length
     )]
     pub(crate) grace: Duration,
@@ -96,24 +96,17 @@ pub(crate) struct WithArgs {
     pub(crate) take: TakeExpiredArgs,
 
     /// Exit code if a node is not free, instead of 3 and 4 (1 to 255)
-    #[arg(short = 'E', long, value_name = "CODE", hide_short_help = true, value_parser = number::<u8>(1, 255))]
-    pub(crate) conflict_exit_code: Option<u8>,
-
-    /// Exit code if a lock is lost (1 to 255)
     #[arg(
+        short = 'E',
         long,
         value_name = "CODE",
-        default_value_t = Code::LOST.number(),
         hide_short_help = true,
-        value_parser = number::<u8>(1, 255)
+        value_parser = clap::value_parser!(u8).range(1..)
     )]
-    pub(crate) lost_exit_code: u8,
+    pub(crate) conflict_exit_code: Option<u8>,
 
     #[command(flatten)]
     pub(crate) limit: WaitingArgs,
-
-    #[command(flatten)]
-    pub(crate) namespace: NamespaceArgs,
 
     #[command(flatten)]
     pub(crate) write: WriteArgs,
@@ -133,7 +126,6 @@ impl WithArgs {
         ChangingArgs {
             nodes: NodeArgs {
                 nodes: self.nodes.clone(),
-                parallel: 32,
                 ..NodeArgs::default()
             },
             write: self.write.clone(),

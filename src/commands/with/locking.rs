@@ -111,7 +111,6 @@ impl Locking<'_> {
         };
         results.interrupted = in_order(
             found,
-            self.command.args.nodes.parallel,
             self.command.node_progress(),
             enter,
             |node| own.has_open_write(node),

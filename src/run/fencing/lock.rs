@@ -294,12 +294,10 @@ mod tests {
             (id("2.n"), false),
             (String::new(), false),
         ] {
-            for name in [lock_id::VARIABLE, lock_id::DEPRECATED] {
-                let environment = Environment::of_variables([(name, ids.as_str())]);
-                let ids = LockIds::of(&environment).ok().flatten();
-                let names = names_acquisition(ids.as_ref(), "worker-1", &ours);
-                assert_eq!(names, is_it, "{name} {ids:?}");
-            }
+            let environment = Environment::of_variables([(lock_id::VARIABLE, ids.as_str())]);
+            let ids = LockIds::of(&environment).ok().flatten();
+            let names = names_acquisition(ids.as_ref(), "worker-1", &ours);
+            assert_eq!(names, is_it, "{ids:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use futures::future::join;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::{BootInstant, Now, Span};
-use maintenance_lease::{ApiError, DryRun, Error, Maintenance, NodeEvent, NodeLease, Right};
+use maintenance_lease::{ApiError, Error, Maintenance, NodeEvent, NodeLease, Right};
 use pod_safety::Known;
 use pod_safety::cluster::{Evidence, Reader};
 use pod_safety::facts::Zone;
@@ -148,12 +148,12 @@ impl FencingTarget<'_> {
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
-        self.write.dry_run != DryRun::None
+        self.write.is_dry_run()
     }
 
     /// The suffix of messages in a dry run.
     pub(crate) fn suffix(&self) -> &'static str {
-        dry_run_suffix(self.write.dry_run)
+        dry_run_suffix(self.is_dry_run())
     }
 
     /// Prints a result for people.
@@ -276,7 +276,7 @@ impl FencingTarget<'_> {
         Ok(written)
     }
 
-    /// The same, with the Node as the server stored it, or would store it in a dry run; `None` without such an answer.
+    /// The same, with the Node as the server stored it; `None` without such an answer, or in a dry run.
     ///
     /// # Errors
     /// The same.
@@ -285,14 +285,11 @@ impl FencingTarget<'_> {
         patch: &Value,
         tries: &mut Attempts,
     ) -> Result<(Written, Option<Node>), Failure> {
-        if self.write.dry_run == DryRun::Client {
+        if self.is_dry_run() {
             return Ok((Written::Yes, None));
         }
-        let is_dry_run = self.write.dry_run == DryRun::Server;
         let manager = &self.write.field_manager;
-        let patching = self
-            .reader
-            .patch_node(&self.node, patch, manager, is_dry_run);
+                let patching = self.reader.patch_node(&self.node, patch, manager, false);
         let patching = async { Ok(patching.await) };
         match self.interrupt.with_grace(patching).await {
             Ok(Ok(node)) => Ok((Written::Yes, Some(node))),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use maintenance_lease::protocol::{Instant, Now, Span, State};
+use maintenance_lease::protocol::{Now, State};
 use maintenance_lease::{Maintenance, NodeLease, NodeLookup, NodeRow};
 
 use super::snapshot::Snapshot;
@@ -21,13 +21,11 @@ pub(crate) struct NodeFilter {
     pub(crate) locks: Maintenance,
     /// Only nodes in one of these states, unless there are none.
     pub(crate) states: Vec<LockState>,
-    /// Only locks that expired this long ago.
-    pub(crate) abandoned: Option<Span>,
     /// Whether nodes that are free and well are left out.
     pub(crate) brief: bool,
     pub(crate) sort_by: Option<SortKey>,
     /// Whether to read the whole object of every Node.
-    pub(crate) check_taints: bool,
+    pub(crate) whole: bool,
 }
 
 impl NodeFilter {
@@ -71,9 +69,7 @@ impl NodeFilter {
     /// Whether nodes are shown whatever their lock is, so that all of them may have to be read.
     pub(crate) fn takes_all(&self) -> bool {
         let free = LockState::from(State::Free);
-        self.selection != Selection::Mine
-            && self.abandoned.is_none()
-            && (self.states.is_empty() || self.states.contains(&free))
+        self.selection != Selection::Mine && (self.states.is_empty() || self.states.contains(&free))
     }
 
     /// Whether to show `node`.
@@ -86,9 +82,6 @@ impl NodeFilter {
         let state = snapshot.state(node, now);
         self.selects(snapshot, node)
             && (self.states.is_empty() || self.states.contains(&state.into()))
-            && self
-                .abandoned
-                .is_none_or(|term| state.is_abandoned(term, now))
     }
 
     /// Whether the selection has `node`, whatever its state is. A Node that is gone counts as long as its
@@ -108,18 +101,6 @@ impl NodeFilter {
         }
     }
 
-    /// When `node` next appears, changes or disappears because of the time alone.
-    pub(crate) fn next_change(&self, snapshot: &Snapshot, node: &str, now: Now) -> Option<Instant> {
-        let state = snapshot.state(node, now);
-        let abandoned = self.abandoned.and_then(|term| state.abandoned_at(term));
-        let abandoned = abandoned.filter(|&at| at > now.earliest);
-        snapshot
-            .next_change(node, now)
-            .into_iter()
-            .chain(abandoned)
-            .min()
-    }
-
     /// The nodes among `nodes` whose whole objects must be read: all that were named, else the suspicious
     /// ones. Nodes that were already read are left out.
     pub(crate) fn nodes_to_read<'a>(
@@ -128,7 +109,7 @@ impl NodeFilter {
         nodes: impl IntoIterator<Item = &'a str>,
         now: Now,
     ) -> BTreeSet<String> {
-        let all = self.check_taints || matches!(self.selection, Selection::Named(_));
+        let all = self.whole || matches!(self.selection, Selection::Named(_));
         let nodes = nodes.into_iter().filter(|node| {
             snapshot.row(node).row().is_some()
                 && !snapshot.details.contains_key(*node)

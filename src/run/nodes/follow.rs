@@ -345,7 +345,7 @@ impl Shown {
         node: &str,
         now: Now,
     ) -> Option<Item> {
-        match filter.next_change(snapshot, node, now) {
+        match snapshot.next_change(node, now) {
             Some(due) if filter.selects(snapshot, node) => {
                 self.due.insert(node.to_owned(), due);
             }

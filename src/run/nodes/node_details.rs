@@ -14,14 +14,11 @@ use pod_safety::fencing::{Attempt, record};
 use pod_safety::node_health::{Health, Heartbeat, NodeState, Status};
 use pod_safety::{Known, Why};
 
-use crate::run::session::Session;
+use crate::run::session::{PARALLEL, Session};
 use crate::words::fencing_annotations::FencingAnnotations;
 
 /// More Nodes than this are read with a list: one whole Node has as many bytes as a hundred rows.
 pub(super) const MOST_BY_NAME: usize = 128;
-
-/// The number of concurrent requests.
-const PARALLEL: usize = 32;
 
 /// The result of reading a Node.
 pub(crate) struct DetailsRead {

@@ -14,7 +14,7 @@ use super::node_details::{ListedNode, MOST_BY_NAME, Nodes};
 use super::snapshot::Snapshot;
 use crate::args::nodes::Selection;
 use crate::error::Failure;
-use crate::run::session::Session;
+use crate::run::session::{PARALLEL, Session};
 
 /// Reads the Leases, the Nodes and, if `wide`, the heartbeats of the selected nodes. One node is read by
 /// name, several in lists. If lists are forbidden, named nodes are read by name. Whole Nodes are read if
@@ -28,7 +28,6 @@ pub(crate) async fn read_all(
     filter: &NodeFilter,
     wide: bool,
     detail: RowDetail,
-    parallel: u16,
 ) -> Result<Snapshot, Failure> {
     let mut snapshot = match &filter.selection {
         Selection::All | Selection::Mine | Selection::Labeled(_) => {
@@ -36,7 +35,7 @@ pub(crate) async fn read_all(
         }
         Selection::Named(names) => match &names[..] {
             [node] => one(session, node, wide).await?,
-            names => named(session, names, wide, parallel).await?,
+            names => named(session, names, wide).await?,
         },
     };
     read_details(session, filter, &mut snapshot, None).await?;
@@ -127,12 +126,7 @@ async fn one(session: &Session<'_>, node: &str, wide: bool) -> Result<Snapshot, 
     Ok(snapshot)
 }
 
-async fn named(
-    session: &Session<'_>,
-    names: &[String],
-    wide: bool,
-    parallel: u16,
-) -> Result<Snapshot, Failure> {
+async fn named(session: &Session<'_>, names: &[String], wide: bool) -> Result<Snapshot, Failure> {
     let locks = &session.locks;
     let nodes = Nodes::new(session, None);
     let all: BTreeSet<String> = names.iter().cloned().collect();
@@ -146,7 +140,7 @@ async fn named(
         Err(Error::MissingRight { .. }) => {
             let leases: Vec<Option<NodeLease>> = futures::stream::iter(names)
                 .map(|node| locks.get(node))
-                .buffer_unordered(usize::from(parallel))
+                .buffer_unordered(PARALLEL)
                 .try_collect()
                 .await?;
             leases.into_iter().flatten().collect()

@@ -7,7 +7,7 @@ use maintenance_lease::{NAMESPACE, NodeLease, Refused};
 
 use super::fenced;
 use crate::error::Verb;
-use crate::error::lock_state::LockState;
+use crate::error::lock_state::Awaited;
 use crate::text::for_shell;
 use crate::words::hint_command::{MANY, NO_REASON, Program};
 use crate::words::holder::HoldingCommand;
@@ -194,7 +194,7 @@ impl<'a> Advice<'a> {
             _ if self.is_overlong => self.ask_to_release(),
             _ => match state {
                 State::Held { .. } if verb == Verb::Wait => {
-                    wait_for(LockState::Free, self.nodes, program)
+                    wait_for(Awaited::Free, self.nodes, program)
                 }
                 State::Held { .. } if self.request.waited => LONGER.to_owned(),
                 State::Held { .. } => format!("wait for {it} {}", self.to_lock().with("--wait")),
@@ -242,11 +242,7 @@ impl<'a> Advice<'a> {
                 self.it,
                 self.to_lock().with("--take-expired")
             ),
-            // Only then is an expired lock refused.
-            Refusal::Expired => {
-                "check what was left unfinished, then run the command without --free-only"
-                    .to_owned()
-            }
+            Refusal::Expired => "check what was left unfinished, then run it again".to_owned(),
             Refusal::ChangedHands if verb == Verb::Renew => stop(self.nodes),
             Refusal::ChangedHands => format!("show the current lock with {}", self.run("status")),
             Refusal::TooLong { left, .. } => {
@@ -350,17 +346,11 @@ pub(in crate::words) fn flag(
 }
 
 /// How to wait for `nodes`, after a wait that timed out.
-pub(in crate::words) fn wait_for(
-    awaited: LockState,
-    nodes: &[String],
-    program: &Program,
-) -> String {
+pub(in crate::words) fn wait_for(awaited: Awaited, nodes: &[String], program: &Program) -> String {
     let named = program.narrowed(nodes);
     let condition = match awaited {
-        LockState::Free => "",
-        LockState::Locked => " --for=locked",
-        LockState::Expired => " --for=expired",
-        LockState::OnHold => " --for=on-hold",
+        Awaited::Free => "",
+        Awaited::Locked => " --for=locked",
     };
     let it = if nodes.len() == 1 { "it" } else { "them" };
     let nodes = named.nodes(MANY);

@@ -44,26 +44,6 @@ fn ways_to_name_nodes_are_not_mixed() {
 }
 
 #[test]
-fn a_kind_before_the_only_name_is_joined_to_it_in_the_hint() {
-    let cluster = Cluster::nowhere();
-    let fence = cluster.maint(["fence", "node", "worker-1", "--powered-off=unplugged"]);
-    assert_snapshot!(fence.run(), @r#"
-    $ kubectl maint fence node worker-1 --powered-off=unplugged
-    -- stderr
-    error: unexpected argument "worker-1"
-    hint: did you mean node/worker-1?
-    -- exit code 2
-    "#);
-    assert_snapshot!(cluster.maint(["verify", "no", "worker-1"]).run(), @r#"
-    $ kubectl maint verify no worker-1
-    -- stderr
-    error: unexpected argument "worker-1"
-    hint: did you mean node/worker-1?
-    -- exit code 2
-    "#);
-}
-
-#[test]
 fn only_nodes_have_a_lock() {
     let cluster = Cluster::nowhere();
     // The refusal comes before any request is sent.

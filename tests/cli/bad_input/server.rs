@@ -85,8 +85,7 @@ fn the_client_certificate_has_expired() {
     });
 }
 
-/// A command line for the real server whose only credential is the bearer token `token`. The flag stands before the
-/// verb: after the verb, `--token` is an old name of `--lock-id`.
+/// A command line for the real server whose only credential is the bearer token `token`.
 fn with_token(cluster: &Cluster, token: &str, words: &[&str]) -> Maint {
     let plane = cluster.plane();
     cluster
@@ -250,8 +249,8 @@ fn a_user_who_may_only_read() {
         node/worker-1 already free
         -- exit code 0
         ");
-        assert_snapshot!(reader(&["acquire", &node, "--dry-run=client"]), @"
-        $ kubectl maint acquire worker-1 --dry-run=client
+        assert_snapshot!(reader(&["acquire", &node, "--dry-run"]), @"
+        $ kubectl maint acquire worker-1 --dry-run
         node/worker-1 acquired by alice@bastion until [time] (30m) (dry run)
         -- exit code 0
         ");

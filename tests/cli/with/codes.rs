@@ -1,6 +1,4 @@
-//! Exit codes for a conflict and a lost lock that differ from those of the command.
-
-use insta::assert_snapshot;
+//! Exit codes for a conflict and a lost lock.
 
 use crate::support::Treatment::{Keep, Pass};
 use crate::support::{Cluster, holder_of, in_memory, on_one};
@@ -14,26 +12,10 @@ fn nodes(cluster: &Cluster) -> [String; 2] {
 }
 
 #[test]
-fn none_of_them_can_be_zero() {
+fn the_one_for_a_conflict_cannot_be_zero() {
     in_memory("codes-zero", |cluster| {
         let line = ["with", "worker-1", "-E", "0", "--", "true"];
-        assert_snapshot!(cluster.maint(line).run(), @"
-        $ kubectl maint with worker-1 -E 0 -- true
-        -- stderr
-        error: invalid value '0' for '--conflict-exit-code <CODE>': must be a number from 1 to 255
-        hint: see `kubectl maint with --help`
-        -- exit code 125
-        ");
-        for line in [
-            ["--conflict-exit-code", "256"],
-            ["--lost-exit-code", "0"],
-            ["--lost-exit-code", "256"],
-        ] {
-            let run = cluster.maint(["with", "worker-1"]).args(line);
-            let run = run.args(["--", "true"]).run();
-            assert_eq!((run.code, &run.stdout[..]), (125, ""), "{run}");
-            assert!(run.stderr.contains(line[0]), "{run}");
-        }
+        assert_eq!(cluster.maint(line).run().code, 125);
     });
 }
 
@@ -42,7 +24,7 @@ fn a_conflict_has_its_own_and_that_of_the_command_is_unchanged() {
     on_one("codes-conflict", |cluster| {
         let [free, held] = nodes(cluster);
         let with = |words: &[&str]| {
-            let line = ["with", "-q", "-E", "75", "--lost-exit-code", "76"];
+            let line = ["with", "-q", "-E", "75"];
             cluster.maint(line).args(words).run().code
         };
         assert_eq!(with(&[&held, "--", "true"]), 75);
@@ -81,7 +63,6 @@ fn a_lock_that_is_lost_before_all_are_locked_is_lost() {
             run.code
         };
         assert_eq!(lost(&[]), 5);
-        assert_eq!(lost(&["--lost-exit-code", "76"]), 76);
         for node in [&free, &held] {
             assert_eq!(holder_of(cluster, node), None);
         }

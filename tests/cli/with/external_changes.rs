@@ -106,7 +106,7 @@ fn hints_do_not_end_the_callers_own_with() {
     on_one("outside-hints", |cluster| {
         let node = cluster.node("worker-1");
         let hints = |line: &str| {
-            let script = format!("unset MAINT_LOCK_ID MAINT_TOKEN; $PLUGIN {line}");
+            let script = format!("unset MAINT_LOCK_ID; $PLUGIN {line}");
             let run = with(cluster, std::slice::from_ref(&node), &script).run();
             let run = run.to_string();
             let hints = run

@@ -145,7 +145,7 @@ fn an_existing_lock_gets_the_requested_options() {
         };
         let before = found();
         assert_eq!(before, (["old".into(), Value::Null], false));
-        enter(&["--dry-run=server"]);
+        enter(&["--dry-run"]);
         assert_eq!(found(), before);
         let run = enter(&[]);
         let says = "worker-1 labeled and cordoned until the lock ends";
@@ -228,18 +228,18 @@ fn several_nodes_are_locked_all_or_none() {
 fn a_dry_run_says_what_would_be_locked_and_run() {
     on_one("with-dry", |cluster| {
         let node = cluster.node("worker-1");
-        let dry = |mode| {
-            let line = ["with", &node, mode, "--", "ssh", "worker-1", "sudo reboot"];
-            cluster.maint(line).run()
-        };
-        assert_snapshot!(dry("--dry-run"), @r#"
+        let line = [
+            "with",
+            &node,
+            "--dry-run",
+            "--",
+            "ssh",
+            "worker-1",
+            "sudo reboot",
+        ];
+        assert_snapshot!(cluster.maint(line).run(), @r#"
         $ kubectl maint with worker-1 --dry-run -- ssh worker-1 "sudo reboot"
         node/worker-1 would be locked; would run on this machine: ssh worker-1 'sudo reboot' (dry run)
-        -- exit code 0
-        "#);
-        assert_snapshot!(dry("--dry-run=server"), @r#"
-        $ kubectl maint with worker-1 --dry-run=server -- ssh worker-1 "sudo reboot"
-        node/worker-1 would be locked; would run on this machine: ssh worker-1 'sudo reboot' (server dry run)
         -- exit code 0
         "#);
         assert_eq!(holder_of(cluster, &node), None);
@@ -250,27 +250,10 @@ fn a_dry_run_says_what_would_be_locked_and_run() {
 fn usage_errors_have_a_code_of_their_own() {
     let cluster = Cluster::nowhere();
     // The command's own code can be 1 or 2, so usage errors use 125.
-    assert_snapshot!(cluster.maint(["with", "worker-1"]).run(), @"
-    $ kubectl maint with worker-1
-    -- stderr
-    error: missing `-- COMMAND`
-    hint: run `kubectl maint with NODE... -- COMMAND`
-    -- exit code 125
-    ");
-    assert_snapshot!(cluster.maint(["with", "-l", "a=b", "--", "true"]).run(), @"
-    $ kubectl maint with -l a=b -- true
-    -- stderr
-    error: unknown flag: -l
-    hint: name the nodes before --
-    -- exit code 125
-    ");
-    assert_snapshot!(cluster.maint(["with", "Worker", "--", "true"]).run(), @r#"
-    $ kubectl maint with Worker -- true
-    -- stderr
-    error: "Worker" is not a valid node name
-    hint: node names have only lower-case letters, digits, - and ., begin and end with a letter or digit, and have at most 253 characters
-    -- exit code 125
-    "#);
+    for line in ["with worker-1", "with Worker -- true"] {
+        let run = cluster.maint(line.split(' ')).run();
+        assert_eq!(run.code, 125, "{run}");
+    }
     let short = ["with", "worker-1", "--lease-duration", "31s", "--", "true"];
     assert_snapshot!(cluster.maint(short).run(), @"
     $ kubectl maint with worker-1 --lease-duration 31s -- true
@@ -382,7 +365,7 @@ fn the_command_can_act_as_its_holder() {
         "#;
         // Each verb fits its kind of lock. The `unhold` is a dry run, because ending the hold would end this command.
         let of_a_lease = r#""$PLUGIN" renew $MAINT_NODE --holder "$MAINT_HOLDER""#;
-        let of_a_hold = r#""$PLUGIN" unhold $MAINT_NODE --holder "$MAINT_HOLDER" --dry-run=server"#;
+        let of_a_hold = r#""$PLUGIN" unhold $MAINT_NODE --holder "$MAINT_HOLDER" --dry-run"#;
         for (verb, flags, own) in [
             (None, &[][..], of_a_lease),
             (Some("acquire"), &["--reentry"], of_a_lease),

@@ -139,26 +139,6 @@ fn of_several_any_one_ends_it_and_the_others_are_released() {
     });
 }
 
-#[test]
-fn its_code_can_be_another() {
-    on_one("lost-code", |cluster| {
-        let node = cluster.node("worker-1");
-        let line = [
-            "with",
-            &node,
-            "--lost-exit-code",
-            "75",
-            "--",
-            "/bin/sh",
-            "-c",
-            CAREFUL,
-        ];
-        let running = at_work(cluster.maint(line));
-        cluster.delete(&format!("{LEASES}/{node}"));
-        assert_eq!(running.ends().code, 75);
-    });
-}
-
 /// A proxy that can be told to keep all further requests.
 fn closable_proxy(cluster: &Cluster) -> (Proxy, Arc<AtomicBool>) {
     let closed = Arc::new(AtomicBool::new(false));

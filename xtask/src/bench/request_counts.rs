@@ -47,7 +47,7 @@ const STEPS: [(&str, &[&str]); 25] = [
     ),
     (
         "wait until it has expired, with its watch",
-        &["wait", "count-0", "--for=expired"],
+        &["wait", "count-0"],
     ),
     (
         "acquire of a node with an expired lock, with its Event",

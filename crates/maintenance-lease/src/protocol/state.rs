@@ -84,24 +84,6 @@ impl State {
             Self::Free | Self::Held { .. } | Self::AdminHold => None,
         }
     }
-
-    /// Whether it ended at least `term` ago, and nobody has released or taken it since. If the Lease records no
-    /// times, it has.
-    #[must_use]
-    pub fn is_abandoned(self, term: Span, now: Now) -> bool {
-        let expired_for = self.expired_for(now);
-        matches!(self, Self::Expired { .. }) && expired_for.is_none_or(|ago| ago >= term)
-    }
-
-    /// When it will be [abandoned](Self::is_abandoned), by the earliest clock. `None` if it has not expired, or the
-    /// Lease records no times.
-    #[must_use]
-    pub fn abandoned_at(self, term: Span) -> Option<Instant> {
-        match self {
-            Self::Expired { since } => since.map(|since| since + term),
-            Self::Free | Self::Held { .. } | Self::AdminHold => None,
-        }
-    }
 }
 
 /// How much may be added to a lock that has this much time left; negative if it has more than
@@ -265,34 +247,6 @@ mod tests {
             !state.is_ending(Now::between(secs(159), secs(163))),
             "the earliest clock counts"
         );
-    }
-
-    #[test]
-    fn a_lock_is_abandoned_once_it_has_been_expired_for_a_term() {
-        let (state, term) = (
-            State::Expired {
-                since: Some(secs(160)),
-            },
-            Span::seconds(40),
-        );
-        let now = Now::between(secs(200), secs(900));
-        assert_eq!(state.expired_for(now), Some(term));
-        assert!(state.is_abandoned(term, now));
-        assert!(!state.is_abandoned(Span::seconds(41), now));
-        assert_eq!(state.abandoned_at(term), Some(secs(200)));
-        let timeless = State::Expired { since: None };
-        assert_eq!(timeless.expired_for(now), None);
-        assert_eq!(timeless.abandoned_at(term), None);
-        assert!(timeless.is_abandoned(term, now));
-        for state in [
-            State::Free,
-            State::AdminHold,
-            State::Held { until: secs(160) },
-        ] {
-            assert!(!state.is_abandoned(Span::ZERO, now), "{state:?}");
-            assert_eq!(state.expired_for(now), None, "{state:?}");
-            assert_eq!(state.abandoned_at(term), None, "{state:?}");
-        }
     }
 
     #[test]

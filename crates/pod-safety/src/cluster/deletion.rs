@@ -43,8 +43,6 @@ pub struct DeletionRequest<'a> {
     pub version: Option<&'a str>,
     /// The grace period in seconds; `None` uses the object's default.
     pub grace: Option<u32>,
-    /// The server only checks the request and deletes nothing.
-    pub dry_run: bool,
 }
 
 impl Reader {
@@ -73,17 +71,11 @@ impl Reader {
     /// may be set.
     ///
     /// [leaves writes unknown]: ApiError::leaves_writes_unknown
-    pub async fn fail_pod(
-        &self,
-        pod: &PodSnapshot,
-        field_manager: &str,
-        dry_run: bool,
-    ) -> Result<(), ApiError> {
-        let dry_run = if dry_run { "&dryRun=All" } else { "" };
+    pub async fn fail_pod(&self, pod: &PodSnapshot, field_manager: &str) -> Result<(), ApiError> {
         let call = Call::write(
             Method::PATCH,
             format!(
-                "{}/status?fieldManager={}{dry_run}",
+                "{}/status?fieldManager={}",
                 pod_path(&pod.namespace, &pod.name),
                 escape(field_manager)
             ),
@@ -214,9 +206,6 @@ fn options(request: DeletionRequest<'_>) -> Value {
     if let Some(grace) = request.grace {
         options["gracePeriodSeconds"] = grace.into();
     }
-    if request.dry_run {
-        options["dryRun"] = json!(["All"]);
-    }
     options
 }
 
@@ -241,7 +230,6 @@ mod tests {
             uid: "u-1",
             version: Some("7"),
             grace: Some(0),
-            dry_run: true,
         };
         assert_eq!(
             options(request),
@@ -250,13 +238,11 @@ mod tests {
                 "kind": "DeleteOptions",
                 "gracePeriodSeconds": 0,
                 "preconditions": {"uid": "u-1", "resourceVersion": "7"},
-                "dryRun": ["All"],
             })
         );
         let node = DeletionRequest {
             version: None,
             grace: None,
-            dry_run: false,
             ..request
         };
         assert_eq!(
