@@ -177,15 +177,7 @@ pub(crate) struct Line {
 pub(crate) struct Table {
     cells: Cells,
     /// From the widest to the narrowest. Once rows are printed, only theirs is left.
-    layouts: Vec<Layout>,
-}
-
-/// Where the columns are.
-#[derive(Debug)]
-struct Layout {
-    row: Columns,
-    /// In a second line of each row that has a value for one of them.
-    below: Option<Columns>,
+    layouts: Vec<Columns>,
 }
 
 /// Columns that are aligned with each other.
@@ -193,8 +185,6 @@ struct Layout {
 struct Columns {
     columns: Vec<Column>,
     aligned: AlignedTable,
-    /// Whether rows may come later.
-    is_followed: bool,
 }
 
 /// What the cells are made of.
@@ -204,12 +194,6 @@ struct Cells {
     /// Whether names are left out that `-o wide` and `describe` have.
     is_brief: bool,
 }
-
-/// The columns in the second line of a row.
-const BELOW: [Column; 3] = [Column::Holder, Column::Left, Column::Reason];
-
-/// Before a second line.
-const INDENT: &str = "    ";
 
 impl Cells {
     fn row(&self, columns: &[Column], view: &View<'_>, now: Now) -> Vec<String> {
@@ -238,7 +222,6 @@ impl Columns {
         Self {
             aligned: AlignedTable::new(as_columns.collect(), headers, fit),
             columns,
-            is_followed: false,
         }
     }
 
@@ -247,7 +230,6 @@ impl Columns {
         let typical = columns.map(|column| column.typical().to_owned());
         Self {
             aligned: self.aligned.with_typical(typical.collect()),
-            is_followed: true,
             ..self
         }
     }
@@ -257,67 +239,24 @@ impl Columns {
     }
 
     /// The headers, if these are the first rows, and a line for each row.
-    fn lines(&mut self, cells: &Cells, views: &[View<'_>], now: Now) -> Lines {
+    fn lines(&mut self, cells: &Cells, views: &[View<'_>], now: Now) -> Vec<Line> {
         let rows = cells.rows(&self.columns, views, now);
-        let mut lines = self.aligned.rows(rows).into_iter();
-        let headers = (lines.len() > views.len()).then(|| lines.next());
-        (headers.flatten(), lines.collect())
-    }
-}
-
-/// The headers, if there are any, and the lines of rows.
-type Lines = (Option<String>, Vec<String>);
-
-impl Layout {
-    fn for_rows_to_come(self) -> Self {
-        Self {
-            row: self.row.for_rows_to_come(),
-            below: self.below.map(Columns::for_rows_to_come),
-        }
-    }
-
-    fn lines(&mut self, cells: &Cells, views: &[View<'_>], now: Now) -> Lines {
-        let rows = self.row.lines(cells, views, now);
-        let Some(below) = &mut self.below else {
-            return rows;
-        };
-        let has_more = views.iter().map(|view| {
-            let row = cells.row(&BELOW, view, now);
-            row.iter().any(|cell| *cell != none())
+        let lines = self.aligned.rows(rows);
+        let headers = lines.len() - views.len();
+        let alarms = |view: &View<'_>| self.columns.iter().any(|column| column.alarms(view));
+        let lines = lines.into_iter().enumerate();
+        let lines = lines.map(|(index, text)| Line {
+            text,
+            is_alarming: index >= headers && alarms(&views[index - headers]),
         });
-        let has_more: Vec<bool> = has_more.collect();
-        let more = views.iter().zip(&has_more);
-        let more: Vec<View<'_>> = more
-            .filter(|(_, has)| **has)
-            .map(|(view, _)| *view)
-            .collect();
-        if more.is_empty() && !below.is_followed {
-            return rows;
-        }
-        let (headers_below, lines_below) = below.lines(cells, &more, now);
-        let mut lines_below = lines_below.into_iter();
-        let (headers, lines) = rows;
-        let lines = lines.into_iter().zip(has_more);
-        let lines = lines.map(|(line, has_more)| match has_more {
-            true => with_second(line, lines_below.next()),
-            false => line,
-        });
-        let headers = headers.map(|headers| with_second(headers, headers_below));
-        (headers, lines.collect())
-    }
-}
-
-fn with_second(first: String, second: Option<String>) -> String {
-    match second {
-        Some(second) => format!("{first}\n{INDENT}{second}"),
-        None => first,
+        lines.collect()
     }
 }
 
 impl Table {
     /// With `wide`, more columns; a column for each of `labels`. `fit` is the width of the terminal, if the output is one.
     ///
-    /// If a terminal is too narrow for the rows, the ages are left out. If it still is, the rows have a second line.
+    /// If a terminal is too narrow for the rows, the ages are left out.
     pub(crate) fn new(wide: bool, labels: &[String], headers: bool, fit: Option<usize>) -> Self {
         let mut columns = vec![
             Column::Node,
@@ -343,26 +282,10 @@ impl Table {
         columns.extend((0..labels.len()).map(Column::Label));
         // A wide table is whole, as kubectl's is.
         let fit = fit.filter(|_| !wide);
-        let without = |left_out: &[Column]| {
-            let mut columns = columns.clone();
-            columns.retain(|column| !left_out.contains(column));
-            Columns::new(columns, labels, headers, fit)
-        };
-        let ages = [Column::Age];
-        let mut layouts = vec![Layout {
-            row: without(&[]),
-            below: None,
-        }];
-        if let Some(fit) = fit {
-            layouts.push(Layout {
-                row: without(&ages),
-                below: None,
-            });
-            let fit = fit.saturating_sub(INDENT.len());
-            layouts.push(Layout {
-                row: without(&[&ages[..], &BELOW].concat()),
-                below: Some(Columns::new(BELOW.to_vec(), labels, headers, Some(fit))),
-            });
+        let mut layouts = vec![Columns::new(columns.clone(), labels, headers, fit)];
+        if fit.is_some() {
+            columns.retain(|column| *column != Column::Age);
+            layouts.push(Columns::new(columns, labels, headers, fit));
         }
         Self {
             cells: Cells {
@@ -375,7 +298,7 @@ impl Table {
 
     /// Makes room for later rows.
     pub(crate) fn for_rows_to_come(self) -> Self {
-        let layouts = self.layouts.into_iter().map(Layout::for_rows_to_come);
+        let layouts = self.layouts.into_iter().map(Columns::for_rows_to_come);
         Self {
             layouts: layouts.collect(),
             ..self
@@ -385,24 +308,14 @@ impl Table {
     /// Some rows, after the headers if these are the first rows.
     pub(crate) fn rows(&mut self, views: &[View<'_>], now: Now) -> Rows {
         let Self { cells, layouts } = self;
-        let fits = |layout: &Layout| layout.row.fit(cells, views, now);
+        let fits = |layout: &Columns| layout.fit(cells, views, now);
         let last = layouts.len() - 1;
         // The last layout is used if no other fits.
         let chosen = layouts[..last].iter().position(fits).unwrap_or(last);
         layouts.swap(0, chosen);
         layouts.truncate(1);
-        let (headers, lines) = layouts[0].lines(cells, views, now);
-        let headers = headers.into_iter().map(|text| Line {
-            text,
-            is_alarming: false,
-        });
-        let columns = &layouts[0].row.columns;
-        let lines = lines.into_iter().zip(views).map(|(text, view)| Line {
-            text,
-            is_alarming: columns.iter().any(|column| column.alarms(view)),
-        });
         Rows {
-            lines: headers.chain(lines).collect(),
+            lines: layouts[0].lines(cells, views, now),
         }
     }
 }
