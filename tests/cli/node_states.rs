@@ -382,32 +382,6 @@ fn nodes_whose_heartbeats_are_late_are_read_in_one_list() {
 }
 
 #[test]
-fn what_other_tools_do_is_shown_without_heartbeats() {
-    on_one("node-unheard", |cluster| {
-        let none = json!([]);
-        let cordoned = node(cluster, "cordoned", &ready("True", 9000), &none, 5);
-        let deleting = json!([{
-            "key": "ToBeDeletedByClusterAutoscaler", "value": "1767322800", "effect": "NoSchedule",
-        }]);
-        let spec = json!({"spec": {"unschedulable": true, "taints": deleting}});
-        cluster.patch(&format!("/api/v1/nodes/{cordoned}"), &spec);
-        let forbidden = cluster.proxy_for(Treatment::Answer(403, None), |_, path| {
-            path.contains("/kube-node-lease/")
-        });
-        let label = cluster.name("all");
-        let wide = ["status", "-l", &label, "-o", "wide"];
-        let run = cluster
-            .maint(wide)
-            .kubeconfig(&forbidden.kubeconfig)
-            .succeeds();
-        assert!(
-            run.stdout.contains("cluster-autoscaler is deleting"),
-            "{run}"
-        );
-    });
-}
-
-#[test]
 fn the_states_are_data_too() {
     on_one("node-json", |cluster| {
         let nodes = all_states(cluster);

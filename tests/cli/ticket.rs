@@ -45,16 +45,9 @@ fn stays_with_its_acquisition_and_no_longer() {
             let words = line.split_whitespace().chain([&*node]);
             cluster.maint(words).succeeds();
         };
-        assert_snapshot!(cluster.maint(["acquire", &node, "--ticket", "OPS-1"]).run(), @"
-        $ kubectl maint acquire worker-1 --ticket OPS-1
-        node/worker-1 acquired by alice@bastion until [time] (30m)
-        -- stderr
-        Expires [time] (in 30m). To release, extend or hold:
-          kubectl maint release worker-1
-          kubectl maint renew worker-1
-          kubectl maint hold worker-1 -m WHY --ticket OPS-1
-        -- exit code 0
-        ");
+        cluster
+            .maint(["acquire", &node, "--ticket", "OPS-1"])
+            .succeeds();
         maint("renew");
         assert_eq!(ticket(cluster, &node), "OPS-1");
         maint("acquire --reentry --ticket https://tickets.example/2?a=b");
@@ -63,21 +56,8 @@ fn stays_with_its_acquisition_and_no_longer() {
         assert_eq!(ticket(cluster, &node), Value::Null);
         maint("hold -m why --ticket OPS-3");
         assert_eq!(ticket(cluster, &node), "OPS-3");
-        assert_snapshot!(cluster.maint(["renew", &node]).run(), @r#"
-        $ kubectl maint renew worker-1
-        -- stderr
-        error: cannot renew node/worker-1: on hold by you as alice@bastion: "why", ticket OPS-3 (since [time])
-        hint: a hold does not expire; set its expected end with `kubectl maint hold worker-1 -m why --ticket OPS-3 --expect-until TIME`
-        -- exit code 3
-        "#);
-        assert_snapshot!(cluster.maint(["hold", &node, "-m", "because"]).run(), @"
-        $ kubectl maint hold worker-1 -m because
-        node/worker-1 hold updated by alice@bastion; ticket OPS-3 removed
-        -- stderr
-        A hold does not expire, and `kubectl drain` still evicts pods. To end it:
-          kubectl maint unhold worker-1
-        -- exit code 0
-        ");
+        assert_eq!(cluster.maint(["renew", &node]).run().code, 3);
+        cluster.maint(["hold", &node, "-m", "because"]).succeeds();
         assert_eq!(ticket(cluster, &node), Value::Null);
         maint("hold -m because --ticket OPS-4");
         maint("unhold");

@@ -57,29 +57,14 @@ fn a_404_page_is_not_a_free_node() {
         hint: check the server address, and any proxy or login page in between
         -- exit code 1
         "#);
-        assert_snapshot!(through(&["status", &node]), @r#"
-        $ kubectl maint status worker-1
-        -- stderr
-        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the proxy says so"
-        hint: check the server address, and any proxy or login page in between
-        -- exit code 1
-        "#);
-        assert_snapshot!(through(&["acquire", &node]), @r#"
-        $ kubectl maint acquire worker-1
-        -- stderr
-        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the proxy says so"
-        hint: check the server address, and any proxy or login page in between
-        -- exit code 1
-        "#);
+        assert_eq!(through(&["status", &node]).code, 1);
+        assert_eq!(through(&["acquire", &node]).code, 1);
         let proxy = cluster.proxy_for(Foreign(404), |_, path| path.contains("/pods/"));
         let through = |words: &[&str]| cluster.maint(words).kubeconfig(&proxy.kubeconfig).run();
-        assert_snapshot!(through(&["force-delete", "pod/web-0", "-m", "it hangs"]), @r#"
-        $ kubectl maint force-delete pod/web-0 -m "it hangs"
-        -- stderr
-        error: no Kubernetes API server answered GET /api/v1/namespaces/default/pods/web-0: the answer has status 404 and begins with "the proxy says so"
-        hint: check the server address, and any proxy or login page in between
-        -- exit code 1
-        "#);
+        assert_eq!(
+            through(&["force-delete", "pod/web-0", "-m", "it hangs"]).code,
+            1
+        );
     });
 }
 
@@ -93,47 +78,19 @@ fn a_list_that_was_cut_short_is_an_error() {
         });
         let through = |words: &[&str]| cluster.maint(words).kubeconfig(&proxy.kubeconfig).run();
         // The nodes are not reported as Free.
-        assert_snapshot!(through(&["status"]), @"
-        $ kubectl maint status
-        -- stderr
-        error: the answer to GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases was cut short
-        hint: run the command again
-        -- exit code 1
-        ");
+        let run = through(&["status"]);
+        assert_eq!(run.code, 1, "{run}");
+        assert!(run.stderr.contains(" was cut short\n"), "{run}");
         // No node is silently left out.
-        assert_snapshot!(through(&["release", "--mine"]), @"
-        $ kubectl maint release --mine
-        -- stderr
-        error: the answer to GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases was cut short
-        hint: run the command again
-        -- exit code 1
-        ");
+        assert_eq!(through(&["release", "--mine"]).code, 1);
         for node in &nodes {
             let holder: Value = cluster.lease_of(node)["spec"]["holderIdentity"].clone();
             assert_eq!(holder, "alice@bastion");
         }
         let proxy = cluster.proxy_for(CutAnswer, |_, path| path.contains("/api/v1/nodes?"));
         let through = |words: &[&str]| cluster.maint(words).kubeconfig(&proxy.kubeconfig).run();
-        assert_snapshot!(through(&["acquire", "--all"]), @"
-        $ kubectl maint acquire --all
-        -- stderr
-        error: the answer to GET /api/v1/nodes was cut short
-        hint: run the command again
-        -- exit code 1
-        ");
-        assert_snapshot!(through(&["status"]), @"
-        $ kubectl maint status
-        -- stderr
-        error: the answer to GET /api/v1/nodes was cut short
-        hint: run the command again
-        -- exit code 1
-        ");
-        assert_snapshot!(through(&["status", "--pods"]), @"
-        $ kubectl maint status --pods
-        -- stderr
-        error: the answer to GET /api/v1/nodes was cut short
-        hint: run the command again
-        -- exit code 1
-        ");
+        assert_eq!(through(&["acquire", "--all"]).code, 1);
+        assert_eq!(through(&["status"]).code, 1);
+        assert_eq!(through(&["status", "--pods"]).code, 1);
     });
 }

@@ -240,6 +240,14 @@ impl Maint {
         assert_eq!(run.code, 0, "{run}");
         run
     }
+
+    /// Runs it and expects this exit code.
+    #[track_caller]
+    pub(crate) fn fails(self, code: i32) -> Run {
+        let run = self.run();
+        assert_eq!(run.code, code, "{run}");
+        run
+    }
 }
 
 impl OutputPipe {

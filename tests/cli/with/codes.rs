@@ -15,7 +15,7 @@ fn nodes(cluster: &Cluster) -> [String; 2] {
 fn the_one_for_a_conflict_cannot_be_zero() {
     in_memory("codes-zero", |cluster| {
         let line = ["with", "worker-1", "-E", "0", "--", "true"];
-        assert_eq!(cluster.maint(line).run().code, 125);
+        cluster.maint(line).fails(125);
     });
 }
 

@@ -71,13 +71,10 @@ fn its_code_is_passed_on() {
         hint: give the path of an executable file, or the name of a program in PATH
         -- exit code 127
         "#);
-        assert_snapshot!(cluster.maint(["with", &node, "-q", "--", "/"]).run(), @r#"
-        $ kubectl maint with worker-1 -q -- /
-        -- stderr
-        error: cannot run /: not executable; nothing was changed
-        hint: give the path of an executable file, or the name of a program in PATH
-        -- exit code 126
-        "#);
+        assert_eq!(
+            cluster.maint(["with", &node, "-q", "--", "/"]).run().code,
+            126
+        );
         assert_eq!(holder_of(cluster, &node), None);
     });
 }

@@ -21,15 +21,12 @@ fn an_edit_that_keeps_the_holder_is_no_take_over() {
     on_both("outside-nonce", |cluster| {
         let node = cluster.node("worker-1");
         let edit = json!({"spec": {"leaseTransitions": 7}});
-        assert_snapshot!(edited(cluster, &node, &edit), @r#"
-        $ kubectl maint with worker-1 -- /bin/sh -c "exec 2>/dev/null; echo at work; while :; do sleep 0.1; done"
-        -- stderr
-        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; echo at work; while :; do sleep 0.1; done'
-        lease/worker-1 created
-        error: lost the lock on node/worker-1 (the command is being ended): another lock of the same holder (alice@bastion/with-[process]) replaced it
-        hint: check with `kubectl maint status worker-1`
-        -- exit code 5
-        "#);
+        let run = edited(cluster, &node, &edit);
+        assert_eq!(run.code, 5, "{run}");
+        assert!(
+            run.stderr.contains(": another lock of the same holder ("),
+            "{run}"
+        );
     });
 }
 
@@ -38,15 +35,13 @@ fn an_edit_that_shortens_the_lease_differs_from_an_unreachable_server() {
     on_one("outside-short", |cluster| {
         let node = cluster.node("worker-1");
         let edit = json!({"spec": {"leaseDurationSeconds": 4, "renewTime": ago(0)}});
-        assert_snapshot!(edited(cluster, &node, &edit), @r#"
-        $ kubectl maint with worker-1 -- /bin/sh -c "exec 2>/dev/null; echo at work; while :; do sleep 0.1; done"
-        -- stderr
-        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; echo at work; while :; do sleep 0.1; done'
-        lease/worker-1 created
-        error: lost the lock on node/worker-1 (the command is ended before the lock expires): it was not renewed in time. Either its Lease was edited, or this process or machine was paused
-        hint: check with `kubectl maint status worker-1`
-        -- exit code 5
-        "#);
+        let run = edited(cluster, &node, &edit);
+        assert_eq!(run.code, 5, "{run}");
+        assert!(
+            run.stderr
+                .contains("it was not renewed in time. Either its Lease was edited"),
+            "{run}"
+        );
     });
 }
 
@@ -70,16 +65,13 @@ fn the_command_itself_may_release_it() {
         // is dropped.
         let script = "$PLUGIN release $MAINT_NODE --holder $MAINT_HOLDER 2>/dev/null; \
                       while :; do sleep 0.1; done";
-        assert_snapshot!(with(cluster, &[node], script).run(), @r#"
-        $ kubectl maint with worker-1 -- /bin/sh -c "$PLUGIN release $MAINT_NODE --holder $MAINT_HOLDER 2>/dev/nu"
-        node/worker-1 released
-        -- stderr
-        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN release $MAINT_NODE --holder $MAINT_HOLDER 2>/dev/null; while :; do sleep 0.1; done'
-        lease/worker-1 created
-        error: the lock on node/worker-1 was released under its own holder name, probably by the command itself (the command is being ended)
-        hint: if the command runs `release`, remove that: `with` releases the lock at the end
-        -- exit code 5
-        "#);
+        let run = with(cluster, &[node], script).run();
+        assert_eq!(run.code, 5, "{run}");
+        assert!(
+            run.stderr
+                .contains("was released under its own holder name"),
+            "{run}"
+        );
     });
 }
 
@@ -88,16 +80,13 @@ fn under_ones_own_with_a_refusal_says_how_to_be_its_holder() {
     on_one("outside-under", |cluster| {
         let node = cluster.node("worker-1");
         let script = "$PLUGIN acquire $MAINT_NODE --reentry";
-        assert_snapshot!(with(cluster, &[node], script).run(), @r#"
-        $ kubectl maint with worker-1 -- /bin/sh -c "$PLUGIN acquire $MAINT_NODE --reentry"
-        -- stderr
-        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN acquire $MAINT_NODE --reentry'
-        lease/worker-1 created
-        error: cannot acquire node/worker-1: locked by alice@bastion/with-[process] (since [time], until [time], [length] left, renewed while its command runs)
-        hint: this runs inside `with`, which has the lock; act as its holder by adding `--reentry --holder alice@bastion/with-[process]`
-        node/worker-1 released
-        -- exit code 3
-        "#);
+        let run = with(cluster, &[node], script).run();
+        assert_eq!(run.code, 3, "{run}");
+        assert!(
+            run.stderr
+                .contains("act as its holder by adding `--reentry --holder alice@bastion/with-"),
+            "{run}"
+        );
     });
 }
 
