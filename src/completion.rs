@@ -250,7 +250,7 @@ fn of_kubeconfig(
 
 /// Completes the tools of `--opt-outs`.
 fn opt_outs(typed: &OsStr) -> Vec<CompletionCandidate> {
-    last_of_list(typed, &["auto", "none"], other_tools::tools())
+    last_of_list(typed, &["auto", "none"], node_keys::tools())
 }
 
 /// Completes the risks of `force-delete`.

@@ -2,8 +2,8 @@
 
 mod fencing;
 mod input;
+mod keys;
 pub(crate) mod lock_state;
-mod protection;
 mod value;
 
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use maintenance_lease::protocol::{Instant, LockId, Now, Refusal};
 use maintenance_lease::{ApiError, Error, NodeLease, Refused};
-use other_tools::Finding;
+use node_keys::Finding;
 use pod_safety::Why;
 use pod_safety::fencing::Remains;
 use pod_safety::report::DeletionTarget;
@@ -20,8 +20,8 @@ use connect::ConnectError;
 
 pub(crate) use self::fencing::{FencingRefusal, FencingWrite, HookEnd, HookError};
 pub(crate) use self::input::InputError;
+pub(crate) use self::keys::KeysError;
 use self::lock_state::Awaited;
-pub(crate) use self::protection::ProtectionError;
 pub(crate) use self::value::InvalidValue;
 
 /// A verb that changes locks or relies on one.

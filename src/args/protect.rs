@@ -1,44 +1,25 @@
-//! What a lock writes on its Node.
+//! What a lock asks of its Node.
 
 use clap::Args;
-use maintenance_lease::{Acquire, PROTECTION};
-use other_tools::OptOuts;
+use maintenance_lease::Acquire;
+use node_keys::{Asked, Cordon, OptOuts};
 
 use crate::error::InvalidValue;
-
-/// What to write on the Node of a lock, besides the held label.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Protection {
-    pub(crate) cordon: bool,
-    pub(crate) opt_outs: OptOuts,
-}
-
-impl Protection {
-    /// The held label alone.
-    pub(crate) const LABEL: Self = Self {
-        cordon: false,
-        opt_outs: OptOuts::None,
-    };
-}
 
 /// The flags of the verbs whose locks expire.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ProtectArgs {
-    /// Label the Node until the lock ends
+    /// Cordon the node until the lock ends
     ///
-    /// The label kubectl-maint.dev/held tells other tools and the node policy that the node is locked. After the lock
-    /// has expired, the label stays until the next holder or `doctor --fix` removes it, but the node policy ignores
-    /// it. You need permission to patch nodes.
-    #[arg(long)]
-    protect: bool,
-
-    /// Cordon the node until the lock ends; implies --protect
-    ///
-    /// If the lock expires, the node stays cordoned until the next holder or `doctor --fix` uncordons it.
+    /// Also labels it: the label kubectl-maint.dev/held tells other tools and the node policy who has locked it. If the
+    /// lock expires, the node stays cordoned until the next lock ends, or until `doctor --fix` uncordons it. You need
+    /// permission to patch nodes.
     #[arg(long, hide_short_help = true)]
     cordon: bool,
 
-    /// Set the opt-outs of these tools, or auto or none; implies --protect
+    /// Set the opt-outs of these tools, or auto or none
+    ///
+    /// Also labels the node, like --cordon.
     ///
     /// An opt-out is a label or annotation that tells another tool to leave the node alone. Without this flag, none
     /// is set. If the lock expires, they stay until the next holder or `doctor --fix` removes them.
@@ -48,27 +29,28 @@ pub(crate) struct ProtectArgs {
 }
 
 impl ProtectArgs {
-    /// What to write; `None`: nothing, not even the label.
-    pub(crate) fn protection(&self) -> Option<Protection> {
-        let is_wanted = self.protect || self.cordon || self.opt_outs.is_some();
-        is_wanted.then(|| Protection {
-            cordon: self.cordon,
-            opt_outs: self.opt_outs(),
-        })
+    /// What the lock asks of its Node; `None`: nothing, not even the label.
+    pub(crate) fn asked(&self) -> Option<Asked> {
+        let is_asked = self.cordon || self.opt_outs.is_some();
+        is_asked.then(|| asked(self.cordon, self.opt_outs.clone().unwrap_or(OptOuts::None)))
     }
 
-    /// The opt-outs to set.
-    pub(crate) fn opt_outs(&self) -> OptOuts {
-        self.opt_outs.clone().unwrap_or(OptOuts::None)
-    }
-
-    /// `options` for a lock whose end removes what it wrote.
+    /// `options` for a lock that asks for it.
     pub(crate) fn acquire(&self, options: Acquire) -> Acquire {
-        match self.protection() {
-            Some(_) => options.purpose(PROTECTION),
+        match self.asked() {
+            Some(asked) => options.keys(asked.to_string()),
             None => options,
         }
     }
+}
+
+/// With `--cordon` or without.
+pub(crate) fn asked(cordon: bool, opt_outs: OptOuts) -> Asked {
+    let cordon = match cordon {
+        true => Cordon::Set,
+        false => Cordon::No,
+    };
+    Asked { cordon, opt_outs }
 }
 
 /// Parses `auto`, `none` or the names of tools.

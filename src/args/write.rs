@@ -22,15 +22,6 @@ pub(crate) struct WriteArgs {
         hide_possible_values = true
     )]
     dry_run: Option<String>,
-
-    /// Name that is recorded as the manager of the written fields
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "kubectl-maint",
-        hide_short_help = true
-    )]
-    pub(crate) field_manager: String,
 }
 
 impl WriteArgs {

@@ -90,8 +90,6 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     let results = command.lock(targets, options, args.limit).await?;
 
     let report = LockReport::new(&command, &selection);
-    let protection = args.protect.protection();
-    report
-        .all_protected(&nodes, results, protection.as_ref())
-        .await
+    let asked = args.protect.asked();
+    report.all_protected(&nodes, results, asked.as_ref()).await
 }

@@ -7,10 +7,11 @@ mod other_locks;
 mod policies;
 mod unread;
 
+use std::collections::HashMap;
+
 use clap::Args;
 use futures::future::join_all;
-use maintenance_lease::{LeaseScope, NAMESPACE};
-use other_tools::LocksByNode;
+use maintenance_lease::{LeaseScope, NAMESPACE, NodeLease};
 use pod_safety::cluster::Reader;
 use pod_safety::{Known, Why};
 
@@ -122,12 +123,12 @@ async fn locks(
         }
     };
     let leases = all.into_iter().map(|any| any.lease);
-    let leases: LocksByNode = leases
+    let leases: HashMap<String, NodeLease> = leases
         .map(|lease| (lease.node().to_owned(), lease))
         .collect();
     let overdue = leases::overdue(session, &leases);
     found.extend(overdue.map(|overdue| (Check::Leases, overdue)));
-    let on_nodes = nodes::check(session, reader, nodes, &leases, in_force.node, fix).await;
+    let on_nodes = nodes::check(session, &nodes, &leases, fix).await;
     found.extend(on_nodes.into_iter().map(|found| (Check::HeldLabels, found)));
 }
 

@@ -2,10 +2,10 @@
 
 use clap::Args;
 use maintenance_lease::{Hold, SetOptions, TakeOver};
-use other_tools::OptOuts;
+use node_keys::OptOuts;
 
 use crate::args::change::ChangingArgs;
-use crate::args::protect::{Protection, opt_outs};
+use crate::args::protect::{asked, opt_outs};
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{Until, until};
 use crate::args::wait::WaitingArgs;
@@ -117,7 +117,9 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     let (targets, unfinished) = command
         .confirm_unfinished(targets, args.take, false)
         .await?;
-    let mut options = args.take.hold(Hold::new(&args.message), unfinished);
+    let asked = asked(args.cordon, args.opt_outs.clone());
+    let hold = Hold::new(&args.message).keys(asked.to_string());
+    let mut options = args.take.hold(hold, unfinished);
     if let Some(ticket) = &args.ticket.ticket {
         options = options.ticket(ticket);
     }
@@ -131,11 +133,5 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     let mut report = LockReport::new(&command, &selection);
     report.confirmed = Some(&confirmed);
     report.because = Some(&args.message);
-    let protection = Protection {
-        cordon: args.cordon,
-        opt_outs: args.opt_outs.clone(),
-    };
-    report
-        .all_protected(&nodes, results, Some(&protection))
-        .await
+    report.all_protected(&nodes, results, Some(&asked)).await
 }

@@ -3,8 +3,7 @@
 use clap::Args;
 use maintenance_lease::protocol::{LockId, Refusal};
 use maintenance_lease::{
-    Change, Done, Error, Maintenance, NodeAndLease, NodeLease, NodeLookup, Refused, Release,
-    TakeOver,
+    Change, Done, Error, NodeAndLease, NodeLookup, Refused, Release, TakeOver,
 };
 
 use crate::args::change::ChangingArgs;
@@ -97,8 +96,8 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
     let release = |target: Target| async move {
         match confirmed.get(&target.node) {
             Some(lease) => {
-                let release = async |locks: &Maintenance| locks.force_release(lease, options).await;
-                Ok(session.end_lock(Some(lease), release).await?)
+                let releasing = session.locks.force_release(lease, options);
+                Ok(session.end_lock(releasing).await?)
             }
             None => {
                 let demanded = ids.and_then(|ids| ids.of_node(&target.node));
@@ -125,20 +124,13 @@ async fn release(
     let lease = seen.lease.as_ref();
     let ends = lease.filter(|lease| args.force || session.locks.is_own(lease));
     may_end(ends, session.locks.server_time().now())?;
-    let is_meant = |lease: &&NodeLease| {
-        let is_demanded = demanded.is_none_or(|id| lease.lock_id().as_ref() == Some(id));
-        session.locks.is_own(lease) && is_demanded && !lease.is_hold()
-    };
     let exists = seen.row.row().is_some();
     let options = match demanded {
         Some(id) => &options.clone().lock_id(id.clone()),
         None => options,
     };
-    let release = async |locks: &Maintenance| {
-        let seen = Some(seen.clone());
-        locks.release_seen(&node, options, seen).await
-    };
-    let change = match session.end_lock(lease.filter(is_meant), release).await {
+    let releasing = session.locks.release_seen(&node, options, Some(seen));
+    let change = match session.end_lock(releasing).await {
         Err(Error::Refused(refused)) if refused.refusal == Refusal::OwnHold => {
             return end_own_hold(session, *refused).await;
         }
@@ -157,13 +149,11 @@ async fn end_own_hold(session: &Session<'_>, refused: Refused) -> Result<Change,
     let Some(lease) = lease else {
         return Err(Error::Refused(Box::new(refused)).into());
     };
-    let unhold = async |locks: &Maintenance| {
-        let seen = NodeAndLease {
-            node: node.clone(),
-            row: NodeLookup::Unread,
-            lease: Some(lease.clone()),
-        };
-        locks.unhold_seen(node, Some(lease), Some(seen)).await
+    let seen = NodeAndLease {
+        node: node.clone(),
+        row: NodeLookup::Unread,
+        lease: Some(lease.clone()),
     };
-    Ok(session.end_lock(Some(lease), unhold).await?)
+    let unholding = session.locks.unhold_seen(node, Some(lease), Some(seen));
+    Ok(session.end_lock(unholding).await?)
 }

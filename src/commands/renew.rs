@@ -86,7 +86,8 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
             result => {
                 let change = result.map_err(|error| Failure::of_lock_id(error, demanded))?;
                 if !command.is_dry_run() {
-                    session.update_node(&change).await;
+                    let renewed = std::slice::from_ref(&change);
+                    session.set_keys(renewed, None).await;
                 }
                 Ok(change)
             }

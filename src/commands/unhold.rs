@@ -1,7 +1,7 @@
 //! `unhold`: end an administrator's hold.
 
 use clap::Args;
-use maintenance_lease::{Done, Maintenance, TakeOver};
+use maintenance_lease::{Done, TakeOver};
 
 use crate::args::change::ChangingArgs;
 use crate::args::output::offers_no_lock_id;
@@ -53,20 +53,9 @@ pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Fa
         let lease = seen.as_ref().and_then(|seen| seen.lease.as_ref());
         let now = session.locks.server_time().now();
         may_end(lease, now)?;
-        let held = lease.filter(|lease| lease.is_hold());
-        let is_free = lease.is_none_or(|lease| lease.holder().is_none());
-        // The label of a hold whose Lease is lost is still there.
-        let stays = match is_free && !command.is_dry_run() {
-            true => session.remove_held_label(&node, None).await?,
-            false => None,
-        };
         let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
-        let unhold = async |locks: &Maintenance| {
-            let (confirmed, seen) = (confirmed.get(&node), seen.clone());
-            locks.unhold_seen(&node, confirmed, seen).await
-        };
-        let change = session.end_lock(held, unhold).await?;
-        session.report_stays(&node, stays);
+        let unholding = session.locks.unhold_seen(&node, confirmed.get(&node), seen);
+        let change = session.end_lock(unholding).await?;
         if change.done == Done::AlreadyFree && change.lease.is_none() && !exists {
             session.must_exist(&node).await?;
         }

@@ -3,7 +3,7 @@
 use clap::Args;
 use futures::join;
 use k8s_openapi::api::core::v1::Node;
-use other_tools::{KeysOnNode, has_keys};
+use node_keys::{NodeKeys, clear, has_ended_id};
 use pod_safety::cluster::Reader;
 use policies::{Error, Installed, Manifest, Refusal};
 
@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::elapsed::show_elapsed;
 use crate::run::session::{Session, Start};
-use crate::words::node_keys;
+use crate::words::keys;
 use crate::words::policies as words;
 
 /// Remove the policies, the roles, and what locks set on Nodes
@@ -52,7 +52,7 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
     let (nodes, unread) = match nodes {
         Ok(nodes) => (nodes, Code::DONE),
         Err(failure) => {
-            terminal.warn(node_keys::not_cleared(&failure));
+            terminal.warn(keys::not_cleared(&failure));
             (NodesWithKeys::default(), Code::ERROR)
         }
     };
@@ -85,8 +85,9 @@ impl NodesWithKeys {
     /// If one of them can't be listed.
     async fn read(session: &Session<'_>) -> Result<Self, Failure> {
         let with_keys = |node: Node| {
-            let name = node.metadata.name.clone().filter(|_| has_keys(&node))?;
-            Some((name, KeysOnNode::of(&node).is_some()))
+            let is_protected = !NodeKeys::on(&node).is_empty();
+            let has_keys = is_protected || has_ended_id(&node);
+            Some((node.metadata.name.filter(|_| has_keys)?, is_protected))
         };
         let reader = Reader::new(session.locks.requests().clone());
         let (names, leases) = join!(reader.select_nodes(None, with_keys), session.locks.list());
@@ -107,16 +108,16 @@ impl NodesWithKeys {
     async fn clear(&self, session: &Session<'_>) -> bool {
         let mut is_done = true;
         for node in &self.names {
-            match session.clear_keys(node).await {
-                Ok(removed) if removed.is_empty() => {}
-                Ok(removed) => {
-                    let removed = node_keys::removed(node, &removed);
+            match clear(&session.locks, node, true).await {
+                Ok(Some(removed)) if !removed.is_empty() => {
+                    let removed = keys::removed(node, &removed);
                     session.terminal.result(removed);
                 }
+                Ok(_) => {}
                 Err(error) => {
                     is_done = false;
                     let error = Failure::from(error);
-                    session.terminal.warn(node_keys::stay(node, &error));
+                    session.terminal.warn(keys::stay(node, &error));
                 }
             }
         }

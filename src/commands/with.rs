@@ -21,8 +21,8 @@ use self::messages::Messages;
 use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
 use crate::run::events;
-use crate::run::held_label::must_be_protected;
 use crate::run::interruption::{Interruption, LAST_CHANCE};
+use crate::run::keys::must_be_protected;
 use crate::run::lock_command::LockCommand;
 use crate::run::session::{Session, Start};
 use crate::run::side_effects::SideEffects;
@@ -79,7 +79,7 @@ async fn with(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
         command: &args.command,
     };
     let session = &command.session;
-    let protection = args.protect.protection();
+    let asked = args.protect.asked();
     if command.is_dry_run() {
         let suffix = dry_run_suffix(true);
         session.terminal.result(words.would() + suffix);
@@ -96,7 +96,7 @@ async fn with(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let protected = tokio::select! {
         biased;
         () = interruption.came() => Err(Failure::Interrupted),
-        protected = session.protect(&changes, protection.as_ref()) => {
+        protected = session.set_keys(&changes, asked.as_ref()) => {
             must_be_protected(&protected)
         },
     };

@@ -11,9 +11,9 @@ use crate::text::escape;
 use crate::words::cells::{last_reason, none, time_left, unknown, unreadable};
 use crate::words::health;
 use crate::words::holder_name::of_node;
+use crate::words::keys;
 use crate::words::lock::renewed;
 use crate::words::next_steps::{self, Reader};
-use crate::words::node_keys;
 use crate::words::other_tools::sentence;
 use crate::words::state::{ShownState, flag_words};
 use crate::words::time::{remaining, rfc3339};
@@ -144,7 +144,11 @@ fn node(view: &View<'_>, now: Now) -> Section {
         view.annotations
             .and_then(|annotations| annotations.words(now)),
     );
-    section.add_some("Set by locks", view.keys.and_then(node_keys::set));
+    let set = view.keys.and_then(keys::set);
+    let set = set.into_iter();
+    let set = set.chain(keys::mismatch(view.keys, view.lease, now));
+    let set: Vec<String> = set.collect();
+    section.add_some("Set by locks", (!set.is_empty()).then(|| set.join("\n")));
     let findings = view.findings.unwrap_or_default().iter();
     let findings: Vec<String> = findings.map(|it| sentence(it, now)).collect();
     section.add_some(

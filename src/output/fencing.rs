@@ -1,6 +1,6 @@
 //! A fencing and its records as data.
 
-use other_tools::Finding;
+use node_keys::Finding;
 use pod_safety::fencing::{Attempt, How, Record, Remains};
 use pod_safety::owners::IncompleteOwner;
 use schemars::JsonSchema;

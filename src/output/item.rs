@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{Change, NodeLease, NodeLookup, NodeRow};
-use other_tools::{Finding, NodeKeys};
+use node_keys::{Finding, NodeKeys};
 use pod_safety::node_health::Health;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -273,6 +273,7 @@ impl Item {
 
     /// Adds what locks set on the Node.
     pub(crate) fn with_keys(self, keys: Option<&NodeKeys>) -> Self {
+        let keys = keys.cloned().map(NodeKeys::without_notes);
         let keys = keys.filter(|keys| !keys.is_empty());
         Self {
             set_by_locks: keys.map(SetByLocks::of),
@@ -310,10 +311,10 @@ pub(crate) struct SetByLocks {
 }
 
 impl SetByLocks {
-    fn of(keys: &NodeKeys) -> Self {
+    fn of(keys: NodeKeys) -> Self {
         Self {
-            labels: keys.labels.clone(),
-            annotations: keys.annotations.clone(),
+            labels: keys.labels,
+            annotations: keys.annotations,
             cordoned: keys.cordon,
         }
     }

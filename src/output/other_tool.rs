@@ -1,6 +1,6 @@
 //! What another tool does to a node, as data.
 
-use other_tools::Finding;
+use node_keys::Finding;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -35,7 +35,7 @@ impl OtherTool {
 
 #[cfg(test)]
 mod tests {
-    use other_tools::Activity;
+    use node_keys::Activity;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{NodeLease, TakeOver, Target};
-use other_tools::may_have_keys;
+use node_keys::Asked;
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::{is_of_fencing, protects_fencing};
 
@@ -92,7 +92,7 @@ impl LockCommand<'_> {
         }
         let program = self.session.program;
         // `hold --take-over` keeps what was set on the node.
-        let undoes = |lease: &NodeLease| by != TakeOver::Hold && may_have_keys(lease);
+        let undoes = |lease: &NodeLease| by != TakeOver::Hold && Asked::of(lease).is_some();
         let lines = { taken.iter() }.map(|lease| taken_over(lease, undoes(lease), now, program));
         self.ask(&targets, &self.facts(&change, lines), &question)
             .await?;

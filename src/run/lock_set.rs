@@ -115,8 +115,9 @@ impl LockCommand<'_> {
             drop((line, notice));
             let now = locks.server_time().now();
             for change in outcome.replaced.values() {
-                let replaced = change::replaced(change, now);
-                replaced.map(|replaced| self.session.terminal.warn(replaced));
+                if let Some(replaced) = change::replaced(change, now) {
+                    self.session.terminal.warn(replaced);
+                }
             }
             next = self.without_namespace(&nodes, &results).await?;
         }

@@ -5,13 +5,12 @@ use std::time::Duration;
 use futures::future::join_all;
 use maintenance_lease::protocol::Instant;
 use maintenance_lease::{Change, Done, Error, NodeEvent, NodeLease, NodeRow, Target};
-use other_tools::may_have_keys;
-use tokio::time::timeout;
+use node_keys::{Asked, Cordon};
 
 use super::confirm::Confirmed;
 use super::events;
-use super::held_label::Protected;
 use super::interruption::{Interruption, LAST_CHANCE, exit_at_interrupt};
+use super::keys::Protected;
 use super::lock_command::LockCommand;
 use super::lock_set::{Results, release_acquired};
 use super::parallel::in_order;
@@ -19,7 +18,6 @@ use super::problems::Problems;
 use super::session::Session;
 use super::side_effects::SideEffects;
 use crate::args::nodes::Selection;
-use crate::args::protect::Protection;
 use crate::error::{Failure, Kind, LockAfter, Verb};
 use crate::exit::Code;
 use crate::output::error_code::ErrorCode;
@@ -27,8 +25,8 @@ use crate::output::item::{Item, NodeList};
 use crate::output::item_error::ItemError;
 use crate::words::change::{self, ChangeContext, dry_run_suffix};
 use crate::words::event;
+use crate::words::keys;
 use crate::words::next_steps::next_step;
-use crate::words::node_keys;
 use crate::words::verb::{Outcomes, how_to_lock_others};
 
 /// Reports the results for the nodes as they come.
@@ -55,21 +53,13 @@ pub(crate) struct LockReport<'a> {
     side_effects: SideEffects,
     events: Vec<NodeEvent>,
     /// What to write on Nodes.
-    node_keys: Option<NodeKeysToWrite<'a>>,
+    keys: Option<KeysToSet<'a>>,
 }
 
-/// What to write on the Nodes of the locks in `changes`.
-struct NodeKeysToWrite<'a> {
+/// What the command asks for on the Nodes of the locks in `changes`.
+struct KeysToSet<'a> {
     changes: Vec<Change>,
-    protection: Option<&'a Protection>,
-}
-
-impl NodeKeysToWrite<'_> {
-    /// The nodes that are labeled, if all goes well.
-    fn protected(&self) -> Vec<String> {
-        let changes = self.changes.iter().filter(|_| self.protection.is_some());
-        changes.map(|change| change.node.clone()).collect()
-    }
+    asked: Option<&'a Asked>,
 }
 
 impl<'a> LockReport<'a> {
@@ -90,7 +80,7 @@ impl<'a> LockReport<'a> {
             not_extended: Vec::new(),
             side_effects: SideEffects::default(),
             events: Vec::new(),
-            node_keys: None,
+            keys: None,
         }
     }
 
@@ -137,8 +127,8 @@ impl<'a> LockReport<'a> {
         self.end(results.interrupted).await
     }
 
-    /// The same, and writes on the Nodes of the locks and their Machines what `protection` wants. If a Node is not
-    /// cordoned, that is an error.
+    /// The same, and sets on the Nodes of the locks what they ask for. If a Node is not cordoned as `asked`, that is an
+    /// error.
     ///
     /// # Errors
     /// If the result can't be printed.
@@ -146,13 +136,10 @@ impl<'a> LockReport<'a> {
         mut self,
         nodes: &[String],
         results: Results,
-        protection: Option<&'a Protection>,
+        asked: Option<&'a Asked>,
     ) -> Result<Code, Failure> {
         let changes = results.by_node.values().flatten().cloned().collect();
-        self.node_keys = Some(NodeKeysToWrite {
-            changes,
-            protection,
-        });
+        self.keys = Some(KeysToSet { changes, asked });
         self.all(nodes, results).await
     }
 
@@ -232,9 +219,8 @@ impl<'a> LockReport<'a> {
         let Session {
             program, terminal, ..
         } = &self.command.session;
-        let mut wanted = self.node_keys.iter();
-        let wanted = wanted.find_map(|wanted| wanted.protection);
-        let cordons = wanted.map(|wanted| wanted.cordon);
+        let asked = self.keys.as_ref().and_then(|keys| keys.asked);
+        let cordons = asked.map(|asked| asked.cordon == Cordon::Set);
         let Some(text) = change::hold_unchanged(&change.node, program, cordons) else {
             return;
         };
@@ -277,21 +263,21 @@ impl<'a> LockReport<'a> {
         self.outcomes.left.push(node.to_owned());
     }
 
-    /// Writes on the Nodes what is wanted there, and adds to the data which of them are labeled.
-    async fn protect(&mut self) {
-        let Some(wanted) = self.node_keys.take() else {
+    /// Sets on the Nodes what the locks ask for, and adds to the data which of them are labeled.
+    async fn set_keys(&mut self) {
+        let Some(KeysToSet { changes, asked }) = self.keys.take() else {
             return;
         };
         if self.command.is_dry_run() {
             return;
         }
         let session = &self.command.session;
-        let protected = session.protect(&wanted.changes, wanted.protection).await;
+        let protected = session.set_keys(&changes, asked).await;
         let failed = protected.iter().filter(|it| it.is_uncordoned);
         let failed: Vec<&str> = failed.map(|it| &*it.node).collect();
         if !failed.is_empty() {
             let is_hold = self.command.verb == Verb::Hold;
-            let hint = node_keys::release_uncordoned(is_hold, &failed, session.program);
+            let hint = keys::release_uncordoned(is_hold, &failed, session.program);
             session.terminal.hint(hint);
         }
         self.note_protected(&protected);
@@ -314,27 +300,19 @@ impl<'a> LockReport<'a> {
     async fn end(mut self, mut interrupted: bool) -> Result<Code, Failure> {
         // The data says whether the Nodes are labeled. In words, the outcome is printed already.
         if !self.command.args.output.format().is_for_people() {
-            let written = self.node_keys.as_ref();
-            let written = written.filter(|_| !self.command.is_dry_run());
-            let written = written.map(NodeKeysToWrite::protected);
             let interruption = Interruption::listen();
-            let protecting = async {
-                self.protect().await;
+            let setting = async {
+                self.set_keys().await;
                 Ok(())
             };
-            let is_written = interruption.with_grace(protecting).await.is_ok();
+            // What was not written yet is not written any more: the locks are released.
+            let _ = interruption.with_grace(setting).await;
             if interruption.has_come() {
                 interrupted = true;
-                let labeled = self.release_interrupted().await;
+                self.release_interrupted().await;
                 for change in &self.acquired {
                     let kept = change::kept_interrupted(&change.node);
                     self.command.session.terminal.warn(kept);
-                }
-                let unknown = written.filter(|_| !is_written).unwrap_or(labeled);
-                for node in unknown {
-                    let session = &self.command.session;
-                    let warning = node_keys::interrupted(&node, session.program);
-                    session.terminal.warn(warning);
                 }
             }
         }
@@ -398,7 +376,7 @@ impl<'a> LockReport<'a> {
         }
         exit_at_interrupt();
         // Before the Events: the node must be protected even if nobody takes them.
-        self.protect().await;
+        self.set_keys().await;
         events::post(session, self.events).await;
         Ok(self.problems.end().await)
     }
@@ -414,18 +392,14 @@ impl<'a> LockReport<'a> {
     }
 
     /// Releases what was acquired, because the command was interrupted before the data was printed. There is a short time
-    /// limit. Returns the nodes whose label may not be removed.
-    async fn release_interrupted(&mut self) -> Vec<String> {
+    /// limit.
+    async fn release_interrupted(&mut self) {
         let new = self.take_new();
         let session = &self.command.session;
         let releasing = { new.iter() }.map(|change| release_new(session, change, LAST_CHANCE));
         let released = join_all(releasing).await;
-        let mut labeled = Vec::new();
-        for (change, (is_removed, released)) in new.iter().zip(released) {
+        for (change, released) in new.iter().zip(released) {
             let node = &change.node;
-            if !is_removed {
-                labeled.push(node.clone());
-            }
             self.events.retain(|event| event.node != *node);
             self.outcomes.done.retain(|other| other != node);
             match released {
@@ -437,7 +411,6 @@ impl<'a> LockReport<'a> {
                 self.items.swap_remove(index);
             }
         }
-        labeled
     }
 
     /// Releases what was acquired, because its lock ids could not be written: a script takes the command for
@@ -446,8 +419,8 @@ impl<'a> LockReport<'a> {
         let new = self.take_new();
         let session = &self.command.session;
         let is_released = |node: &str| new.iter().any(|change| change.node == node);
-        if let Some(wanted) = &mut self.node_keys {
-            wanted.changes.retain(|change| !is_released(&change.node));
+        if let Some(keys) = &mut self.keys {
+            keys.changes.retain(|change| !is_released(&change.node));
         }
         self.events.retain(|event| !is_released(&event.node));
         for change in &self.acquired {
@@ -455,7 +428,7 @@ impl<'a> LockReport<'a> {
             session.terminal.warn(kept);
         }
         for change in &new {
-            let (_, released) = release_new(session, change, Duration::MAX).await;
+            let released = release_new(session, change, Duration::MAX).await;
             if let Err(failure) = released {
                 self.problems.report(&failure);
             } else {
@@ -466,21 +439,16 @@ impl<'a> LockReport<'a> {
     }
 }
 
-/// Releases a lock that this command acquired, and first removes what it set. Each has this time limit. Returns whether that is
-/// removed, and why the lock could not be released.
+/// Releases a lock that this command acquired, and then removes what it set. Each has this time limit. Returns why the lock could
+/// not be released.
 async fn release_new(
     session: &Session<'_>,
     change: &Change,
     limit: Duration,
-) -> (bool, Result<(), Failure>) {
-    let lease = change.lease.as_ref().filter(|lease| may_have_keys(lease));
-    let is_removed = match lease {
-        Some(lease) => {
-            let removing = session.try_remove_held_label(lease, true);
-            timeout(limit, removing).await.is_ok()
-        }
-        None => true,
-    };
-    let released = release_acquired(&session.locks, change, limit).await;
-    (is_removed, released)
+) -> Result<(), Failure> {
+    release_acquired(&session.locks, change, limit).await?;
+    if let Some(lease) = &change.lease {
+        session.remove_keys(lease, limit).await;
+    }
+    Ok(())
 }

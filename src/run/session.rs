@@ -11,7 +11,7 @@ use connect::{ApiUser, Connection, Environment, Notice, Notices, connect};
 use futures::poll;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{Change, DryRun, Error, Maintenance, NodeLease, NodeLookup};
-use other_tools::{Activity, Finding};
+use node_keys::{Activity, Finding};
 use supervisor::termination;
 use tokio::time::timeout;
 
@@ -27,6 +27,9 @@ use crate::words::hint_command::Program;
 use crate::words::other_tools::sentence;
 use crate::words::request::RequestContext;
 use crate::words::session as words;
+
+/// The name under which the API server records the fields that are written.
+pub(crate) const FIELD_MANAGER: &str = "kubectl-maint";
 
 /// After this time without a result, a line says that requests are slow.
 pub(super) const SLOW: Duration = Duration::from_secs(5);
@@ -136,10 +139,8 @@ impl<'a> Start<'a> {
         let holder = self.holder.of(&connection.api_user, self.environment);
         let mut builder = Maintenance::builder(connection.client.clone(), holder)
             .request_timeout(connection.request_timeout)
-            .reconnect(connection.reconnector());
-        if let Some(write) = write {
-            builder = builder.field_manager(write.field_manager.clone());
-        }
+            .reconnect(connection.reconnector())
+            .field_manager(FIELD_MANAGER);
         if write.is_some_and(WriteArgs::is_dry_run) {
             builder = builder.dry_run(DryRun::Client);
         }

@@ -257,13 +257,13 @@ pub(crate) fn hold_unchanged(
         ("-m", program.has_reason()),
         ("--ticket", !program.ticket().is_empty()),
         ("--cordon", cordons == Some(true)),
-        ("--protect and --opt-outs", cordons == Some(false)),
+        ("--opt-outs", cordons == Some(false)),
     ];
     let flags = flags.into_iter().filter(|(_, is_given)| *is_given);
     let flags: Vec<&str> = flags.map(|(flag, _)| flag).collect();
     let have = match &flags[..] {
         [] => return None,
-        [flag] if !flag.contains(" and ") => "has",
+        [_] => "has",
         _ => "have",
     };
     Some(format!(

@@ -9,10 +9,10 @@ use policies::{Enforcement, Mode};
 use self::finding::{Finding, KURED_LOCK, Level, Source};
 use super::fencing::count;
 use super::hint_command::{NAME, Program};
+use super::missing_right;
 use super::policies::{needed_for_policies, until_namespace_is_gone};
 use super::session::clocks;
 use super::verb::first;
-use super::{missing_right, node_keys};
 use crate::text::escape;
 
 /// The annotation of the audit log on requests that break a rule.
@@ -145,33 +145,26 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
             ),
             None,
         ),
-        Finding::WithoutLockId(nodes) => note(
+        Finding::WithoutKeys(nodes) => note(
             format!(
-                "these nodes have the held label, but not the id of the lock that set it: {}",
+                "locked without the held label, opt-outs or cordon that the lock asks for: {}",
                 first(nodes, LISTED)
             ),
-            node_keys::to_remove_label("NODE", program),
+            format!("to set them: `{}`", program.run("doctor --fix")),
         ),
-        Finding::Unlabeled(nodes) => note(
+        Finding::KeysSet(nodes) => ok(format!(
+            "set the held label, opt-outs and cordons that the locks ask for on: {}",
+            first(nodes, LISTED)
+        )),
+        Finding::KeysNotSet { nodes, why } => (
+            Level::Note,
             format!(
-                "on hold, but not protected by the node policy, because the held label is missing: {}",
-                first(nodes, LISTED)
+                "could not set the held label, opt-outs or a cordon that the lock asks for on {}: {}",
+                first(nodes, LISTED),
+                escape(why)
             ),
-            "the holder can run the same `hold` or `fence` again".to_owned(),
+            None,
         ),
-        Finding::MissingOptOuts(nodes) => {
-            let nodes = nodes
-                .iter()
-                .map(|(node, keys)| format!("{node} ({})", keys.join(", ")));
-            let nodes: Vec<String> = nodes.map(|node| escape(&node)).collect();
-            note(
-                format!(
-                    "on hold, but somebody removed an opt-out: {}",
-                    first(&nodes, LISTED)
-                ),
-                "the holder can run the same `hold` or `fence` again".to_owned(),
-            )
-        }
         Finding::NoOtherLock => ok("neither kured nor medik8s holds a lock".to_owned()),
         Finding::KuredLocks(locks) => {
             let locks = locks.iter().map(|(node, since)| match since {

@@ -108,7 +108,6 @@ mod tests {
             uid: String::new(),
             deleting: false,
             labels: BTreeMap::new(),
-            ended_lock: None,
             fenced: false,
         };
         let by = || Some("alice\u{1b}@bastion".to_owned());

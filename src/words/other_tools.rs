@@ -1,7 +1,7 @@
 //! What other tools do to a node, in words.
 
 use maintenance_lease::protocol::Now;
-use other_tools::{Activity, Finding};
+use node_keys::{Activity, Finding};
 use pod_safety::words::age;
 
 use crate::text::escape;

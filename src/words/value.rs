@@ -7,7 +7,7 @@ use pod_safety::checks::RISKS;
 use pod_safety::consent::NONE;
 
 use super::hint_command::{NO_PROOF, NO_REASON};
-use super::node_keys::known_tools;
+use super::keys::known_tools;
 use super::time::longest_lock;
 use crate::error::InvalidValue;
 use crate::text::shown;

@@ -1,21 +1,15 @@
-//! What a lock sets on its Node: the held label, opt-outs and the cordon.
+//! What a lock asks of its Node: the held label, opt-outs and the cordon.
 
-mod end;
-mod killed;
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use http::Method;
-use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Cluster, LEASES, Run, Treatment, ago, holder_of, in_memory, on_both, on_one, on_real, requests,
+    Cluster, LEASES, Treatment, ago, holder_of, in_memory, on_both, on_one, on_real, requests,
 };
 
 const SCALE_DOWN: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
@@ -30,6 +24,15 @@ fn keys(cluster: &Cluster, node: &str) -> (bool, bool) {
     )
 }
 
+fn is_cordoned(cluster: &Cluster, node: &str) -> bool {
+    cluster.get(&format!("/api/v1/nodes/{node}"))["spec"]["unschedulable"] == true
+}
+
+/// Whether the Node has no cordon, no label and no opt-out of a lock.
+fn is_clean(cluster: &Cluster, node: &str) -> bool {
+    !is_cordoned(cluster, node) && keys(cluster, node) == (false, false)
+}
+
 /// Whether this is a write to a Node.
 fn is_node_write(method: &Method, path: &str) -> bool {
     *method == Method::PATCH && path.contains("/nodes/")
@@ -40,36 +43,10 @@ fn is_lease_write(method: &Method, path: &str) -> bool {
     *method == Method::PATCH && path.contains("/kube-node-maintenance/leases/")
 }
 
-#[test]
-fn an_unhold_removes_the_label_of_a_hold_whose_lease_is_lost() {
-    on_both("label-lease-lost", |cluster| {
-        let node = cluster.node("worker-1");
-        cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
-        cluster.delete(&format!("{LEASES}/{node}"));
-        let run = cluster.maint(["unhold", &node]).succeeds();
-        assert!(run.stdout.contains("already free"), "{run}");
-        assert_eq!(keys(cluster, &node), (false, false));
-    });
-}
-
-/// Somebody may have set it by hand.
-#[test]
-fn a_label_without_a_lock_id_stays_and_is_reported() {
-    on_both("label-without-id", |cluster| {
-        let node = cluster.node("worker-1");
-        let path = format!("/api/v1/nodes/{node}");
-        let label = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "true"}}});
-        cluster.patch(&path, &label);
-        assert_snapshot!(cluster.maint(["unhold", &node]).run(), @"
-        $ kubectl maint unhold worker-1
-        node/worker-1 already free
-        -- stderr
-        Warning: kept the held label of node/worker-1: the node has no lock id, so it is unknown who set the label
-        hint: to remove it: `kubectl label node worker-1 kubectl-maint.dev/held-`
-        -- exit code 0
-        ");
-        assert!(keys(cluster, &node).0);
-    });
+/// Kills this command when it sends a write to its Node. The write never reaches the server.
+fn killed_before_the_node(cluster: &Cluster, arguments: &[&str]) {
+    let proxy = cluster.proxy_for(Treatment::Keep, is_node_write);
+    drop(proxy.kills(cluster.maint(arguments)));
 }
 
 /// The server may not answer requests for Events. The node must be protected nevertheless, even if the user does not
@@ -110,44 +87,62 @@ fn data_says_whether_the_node_is_labeled() {
     });
 }
 
+/// A command is killed between the Lease and the Node, at either end.
 #[test]
-fn doctor_removes_the_keys_of_ended_locks_and_no_others() {
-    in_memory("label-doctor", |cluster| {
-        let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
-        let [ended, held, by_hand] = &nodes;
-        for node in [ended, held] {
-            cluster.maint(["hold", node, "-m", "disk"]).succeeds();
-        }
-        let free = json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}});
-        cluster.patch(&format!("{LEASES}/{ended}"), &free);
-        let found = cluster.maint(["doctor"]).run().to_string();
-        let stale = "held labels    these nodes still have the held label, opt-outs or a cordon of a lock that has ended or expired: worker-1\n";
-        let hint = "to remove them: `kubectl maint doctor --fix`";
-        assert!(found.contains(stale) && found.contains(hint), "{found}");
-        assert_eq!(keys(cluster, ended), (true, true));
+fn what_a_killed_command_leaves_is_shown_and_mended_by_doctor() {
+    in_memory("label-killed", |cluster| {
+        let node = cluster.node("worker-1");
+        let doctor = |fix: &[&str]| cluster.maint(["doctor"]).args(fix).run().to_string();
+        let page = || cluster.maint(["describe", &node]).succeeds().stdout;
+        let wide = || {
+            cluster
+                .maint(["status", &node, "-o", "wide"])
+                .succeeds()
+                .stdout
+        };
+        let hint = "to set them: `kubectl maint doctor --fix`";
 
-        let fixed = cluster.maint(["doctor", "--fix"]).run().to_string();
-        assert!(
-            fixed.contains("ok       held labels    removed the held label, opt-outs and cordons of locks that have ended or expired from: worker-1\n"),
-            "{fixed}"
-        );
-        assert_eq!(keys(cluster, ended), (false, false));
-        assert_eq!(keys(cluster, held), (true, true));
-        let found = cluster.maint(["doctor", "--fix"]).run().to_string();
+        killed_before_the_node(cluster, &["hold", &node, "-m", "disk", "--cordon"]);
+        assert!(holder_of(cluster, &node).is_some() && is_clean(cluster, &node));
+        let missing =
+            "the held label, opt-outs or cordon of its lock are missing: run `doctor --fix`";
+        assert!(page().contains(missing) && wide().contains(missing));
+        let found = doctor(&[]);
+        let lacks = "held labels    locked without the held label, opt-outs or cordon that the lock asks for: worker-1\n";
+        assert!(found.contains(lacks) && found.contains(hint), "{found}");
+        let fixed = doctor(&["--fix"]);
+        let set = "set the held label, opt-outs and cordons that the locks ask for on: worker-1\n";
+        assert!(fixed.contains(set), "{fixed}");
+        assert_eq!(keys(cluster, &node), (true, true));
+        let found = doctor(&["--fix"]);
         assert!(
             found.contains("held labels    1 node with the held label\n"),
             "{found}"
         );
 
-        // If a label has no lock id, doctor can't tell whether its lock has ended.
+        killed_before_the_node(cluster, &["unhold", &node]);
+        assert_eq!(holder_of(cluster, &node), None);
+        assert!(is_cordoned(cluster, &node));
+        let left = "a lock that has ended or expired left a label, opt-outs or a cordon: run `doctor --fix`";
+        assert!(page().contains(left) && wide().contains(left));
+        let found = doctor(&[]);
+        let stale = "still have the held label, opt-outs or a cordon of a lock that has ended or expired: worker-1\n";
+        assert!(found.contains(stale), "{found}");
+        let fixed = doctor(&["--fix"]);
+        let removed = "removed the held label, opt-outs and cordons of locks that have ended or expired from: worker-1\n";
+        assert!(fixed.contains(removed), "{fixed}");
+        assert!(is_clean(cluster, &node));
+
+        // So are the keys of an expired lock, and a label that somebody set by hand.
+        let acquire = ["acquire", &node, "--opt-outs=auto"];
+        cluster.maint(acquire).succeeds();
+        expire(cluster, &node);
+        assert!(doctor(&["--fix"]).contains(removed));
+        assert!(is_clean(cluster, &node));
         let label = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "true"}}});
-        cluster.patch(&format!("/api/v1/nodes/{by_hand}"), &label);
-        let left = cluster.maint(["doctor", "--fix"]).run().to_string();
-        assert!(
-            left.contains("but not the id of the lock that set it: worker-3\n"),
-            "{left}"
-        );
-        assert_eq!(keys(cluster, by_hand), (true, false));
+        cluster.patch(&format!("/api/v1/nodes/{node}"), &label);
+        assert!(doctor(&["--fix"]).contains(removed));
+        assert!(is_clean(cluster, &node));
     });
 }
 
@@ -177,11 +172,11 @@ fn expire(cluster: &Cluster, node: &str) {
 }
 
 #[test]
-fn of_a_protected_lock_shows_its_end_and_goes_with_it() {
+fn of_a_lock_shows_its_end_and_goes_with_it() {
     on_one("label-lock", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
-        let acquire = ["acquire", &node, "--protect", "--opt-outs=auto"];
+        let acquire = ["acquire", &node, "--opt-outs=auto"];
         cluster.maint(acquire).succeeds();
         assert_eq!(keys(cluster, &node), (true, true));
         let first = shown_end(cluster, &node);
@@ -197,6 +192,16 @@ fn of_a_protected_lock_shows_its_end_and_goes_with_it() {
         cluster.maint(["acquire", &node, "--reentry"]).succeeds();
         assert_eq!(keys(cluster, &node), (true, true));
 
+        // Only the release that ends the lock removes them.
+        let other = "0f8fad5b-d9cb-469f-a165-70867728950e.1.n";
+        for release in [
+            cluster.maint(["release", &node]).holder("bob@laptop"),
+            cluster.maint(["release", &node, "--lock-id", other]),
+            cluster.maint(["release", &node, "--dry-run"]),
+        ] {
+            let run = release.run();
+            assert_eq!(keys(cluster, &node), (true, true), "{run}");
+        }
         cluster.maint(["release", &node]).succeeds();
         assert_eq!(keys(cluster, &node), (false, false));
         assert_eq!(shown_end(cluster, &node), None);
@@ -204,28 +209,8 @@ fn of_a_protected_lock_shows_its_end_and_goes_with_it() {
 }
 
 #[test]
-fn describe_shows_what_a_lock_set_on_its_node() {
-    on_one("label-describe", |cluster| {
-        let node = cluster.node("worker-1");
-        let acquire = ["acquire", &node, "--cordon", "--opt-outs=auto"];
-        cluster.maint(acquire).succeeds();
-        let page = cluster.maint(["describe", &node]).succeeds().stdout;
-        let (_, set) = page.split_once("Set by locks:").expect("an entry");
-        let set: Vec<&str> = set.lines().map(str::trim).take(4).collect();
-        let held = "kubectl-maint.dev/held=true";
-        let medik8s = "remediation.medik8s.io/exclude-from-remediation=true";
-        let autoscaler = format!("{SCALE_DOWN}=true");
-        assert_eq!(set, [held, medik8s, &autoscaler, "cordon"]);
-
-        cluster.maint(["release", &node]).succeeds();
-        let page = cluster.maint(["describe", &node]).succeeds().stdout;
-        assert!(!page.contains("Set by locks"), "{page}");
-    });
-}
-
-#[test]
-fn json_has_what_a_lock_set_on_its_node() {
-    on_one("label-json", |cluster| {
+fn describe_and_json_have_what_a_lock_set_on_its_node() {
+    on_one("label-shown", |cluster| {
         let node = cluster.node("worker-1");
         let set_by_locks = || {
             // With `--all`, the Node is read in full only because it has a lock.
@@ -235,23 +220,26 @@ fn json_has_what_a_lock_set_on_its_node() {
             let item = items.find(|item| item["node"] == *node);
             item.expect("the node")["setByLocks"].clone()
         };
-        let acquire = ["acquire", &node, "--opt-outs=cluster-autoscaler"];
-        cluster.maint(acquire).succeeds();
-        let labels = json!({"kubectl-maint.dev/held": "true"});
-        let annotations = json!({SCALE_DOWN: "true"});
-        assert_eq!(
-            set_by_locks(),
-            json!({"labels": labels, "annotations": annotations})
-        );
+        let opt_outs = "--opt-outs=cluster-autoscaler";
+        cluster
+            .maint(["acquire", &node, "--cordon", opt_outs])
+            .succeeds();
+        let expected = json!({
+            "labels": {"kubectl-maint.dev/held": "alice-bastion"},
+            "annotations": {SCALE_DOWN: "true"},
+            "cordoned": true,
+        });
+        assert_eq!(set_by_locks(), expected);
+        let page = cluster.maint(["describe", &node]).succeeds().stdout;
+        let (_, set) = page.split_once("Set by locks:").expect("an entry");
+        let set: Vec<&str> = set.lines().map(str::trim).take(3).collect();
+        let held = "kubectl-maint.dev/held=alice-bastion";
+        assert_eq!(set, [held, &format!("{SCALE_DOWN}=true"), "cordon"]);
+
         cluster.maint(["release", &node]).succeeds();
         assert_eq!(set_by_locks(), Value::Null);
-
-        cluster
-            .maint(["hold", &node, "-m", "disk", "--cordon", "--opt-outs=none"])
-            .succeeds();
-        assert_eq!(set_by_locks(), json!({"labels": labels, "cordoned": true}));
-        cluster.maint(["unhold", &node]).succeeds();
-        assert_eq!(set_by_locks(), Value::Null);
+        let page = cluster.maint(["describe", &node]).succeeds().stdout;
+        assert!(!page.contains("Set by locks"), "{page}");
     });
 }
 
@@ -266,16 +254,16 @@ fn of_a_lock_is_written_only_if_that_is_wanted() {
         let plain = cluster.maint(["release", "-v6", &node]).succeeds();
         assert_eq!(requests(&plain), ["GET", "PATCH"], "{plain}");
 
-        let protected = cluster
-            .maint(["acquire", "-v6", &node, "--protect"])
-            .succeeds();
-        assert_eq!(requests(&protected).len(), 6, "{protected}");
+        let label = ["acquire", "-v6", &node, "--opt-outs=none"];
+        let labeled = cluster.maint(label).succeeds();
+        let sent = ["GET", "GET", "GET", "GET", "PATCH", "PATCH"];
+        assert_eq!(requests(&labeled), sent, "{labeled}");
         let said = format!("node/{node} labeled until the lock ends\n");
-        assert!(protected.stderr.contains(&said), "{protected}");
+        assert!(labeled.stderr.contains(&said), "{labeled}");
         assert_eq!(keys(cluster, &node), (true, false));
-        let protected = cluster.maint(["release", "-v6", &node]).succeeds();
-        let sent = ["GET", "GET", "PATCH", "PATCH", "PATCH"];
-        assert_eq!(requests(&protected), sent, "{protected}");
+        let ended = cluster.maint(["release", "-v6", &node]).succeeds();
+        let sent = ["GET", "GET", "PATCH", "PATCH"];
+        assert_eq!(requests(&ended), sent, "{ended}");
 
         // With --reentry, an existing lock gets the label and the cordon too.
         cluster.maint(["acquire", &node]).succeeds();
@@ -286,203 +274,49 @@ fn of_a_lock_is_written_only_if_that_is_wanted() {
         assert_eq!(keys(cluster, &node), (true, false));
         let run = cluster.maint(["release", &node]).succeeds();
         assert!(run.stderr.contains("worker-1 uncordoned"), "{run}");
-        assert_eq!(keys(cluster, &node), (false, false));
-        let spec = &cluster.get(&format!("/api/v1/nodes/{node}"))["spec"];
-        assert_eq!(spec["unschedulable"], Value::Null);
-    });
-}
-
-#[test]
-fn of_a_lock_that_expired_goes_with_the_next_holder() {
-    on_both("label-expired", |cluster| {
-        let node = cluster.node("worker-1");
-        let lock_id = || {
-            let node = cluster.get(&format!("/api/v1/nodes/{node}"));
-            node["metadata"]["annotations"]["kubectl-maint.dev/held-lock-id"].clone()
-        };
-        let bob = || {
-            let acquire = ["acquire", &node, "--protect", "--opt-outs=auto"];
-            let run = cluster.maint(acquire).holder("bob@laptop").succeeds();
-            let said = "worker-1 labeled and opted out of cluster-autoscaler, node-healthcheck until the lock ends";
-            assert!(run.stderr.contains(said), "{run}");
-            expire(cluster, &node);
-            lock_id()
-        };
-        bob();
-        let run = cluster.maint(["acquire", &node]).succeeds();
-        let removed = "worker-1: removed what an earlier lock had set: kubectl-maint.dev/held=true, \
-                       remediation.medik8s.io/exclude-from-remediation=true, \
-                       cluster-autoscaler.kubernetes.io/scale-down-disabled=true\n";
-        assert!(run.stderr.contains(removed), "{run}");
-        assert_eq!(keys(cluster, &node), (false, false));
-        cluster.maint(["release", &node]).succeeds();
-
-        let first = bob();
-        cluster.maint(["acquire", &node, "--protect"]).succeeds();
-        assert_eq!(keys(cluster, &node), (true, false));
-        assert_ne!(lock_id(), first);
-        cluster.maint(["release", &node]).succeeds();
-
-        // The label is removed if somebody else ends the lock, and also when a hold that replaced the lock ends.
-        bob();
-        cluster
-            .maint(["release", &node, "--force", "--yes"])
-            .succeeds();
-        assert_eq!(keys(cluster, &node), (false, false));
-        bob();
-        cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
-        assert_eq!(shown_end(cluster, &node), None);
-        cluster.maint(["unhold", &node]).succeeds();
-        assert_eq!(keys(cluster, &node), (false, false));
-    });
-}
-
-#[test]
-fn doctor_removes_the_keys_of_an_expired_lock() {
-    in_memory("label-expired-doctor", |cluster| {
-        let node = cluster.node("worker-1");
-        let acquire = ["acquire", &node, "--protect", "--opt-outs=auto"];
-        cluster.maint(acquire).holder("bob@laptop").succeeds();
-        assert_eq!(keys(cluster, &node), (true, true));
-        expire(cluster, &node);
-        let found = cluster.maint(["doctor"]).run().to_string();
-        assert!(
-            found.contains("a lock that has ended or expired: worker-1\n"),
-            "{found}"
-        );
-        cluster.maint(["doctor", "--fix"]).run();
-        assert_eq!(keys(cluster, &node), (false, false));
-    });
-}
-
-/// Whether the Node has no cordon, no label and no opt-out of a lock.
-fn is_clean(cluster: &Cluster, node: &str) -> bool {
-    let spec = &cluster.get(&format!("/api/v1/nodes/{node}"))["spec"];
-    spec["unschedulable"] != true && keys(cluster, node) == (false, false)
-}
-
-#[test]
-fn what_a_failed_end_left_goes_with_the_next_lock() {
-    on_both("label-failed-end", |cluster| {
-        let node = cluster.node("worker-1");
-        cluster.lease(&node, &json!({}));
-        let protected = ["--cordon", "--opt-outs=cluster-autoscaler"];
-        let forbidden = cluster.proxy_for(Treatment::Answer(403, None), is_node_write);
-        let acquired = || {
-            let acquire = cluster.maint(["acquire", &node]).args(protected);
-            acquire.succeeds();
-        };
-        let is_left = || {
-            assert_eq!(holder_of(cluster, &node), None);
-            assert!(!is_clean(cluster, &node));
-        };
-        let goes = |run: &Run| {
-            let removed = "worker-1: removed what an earlier lock had set: kubectl-maint.dev/held=true, \
-                           cluster-autoscaler.kubernetes.io/scale-down-disabled=true, cordon; this uncordons the node\n";
-            assert!(run.stderr.contains(removed), "{run}");
-            assert!(is_clean(cluster, &node), "{run}");
-        };
-        let says_what_is_left = |run: &Run| {
-            let warning = "Warning: could not remove the held label, the opt-outs and the cordon from node/worker-1, \
-                           if the lock set them: ";
-            let hint = "hint: to remove what is left: `kubectl maint unhold worker-1`; this needs permission to patch nodes: \
-                        `kubectl maint install` creates the roles (deploy/rbac.yaml)";
-            let text = run.to_string();
-            assert!(text.contains(warning) && text.contains(hint), "{run}");
-        };
-
-        // The Nodes can't be patched: a release by the holder, and one with --force.
-        for force in [&[][..], &["--force", "--yes"]] {
-            acquired();
-            let release = cluster.maint(["release", &node]).args(force);
-            let release = match force {
-                [] => release,
-                _ => release.holder("bob@laptop"),
-            };
-            let run = release.kubeconfig(&forbidden.kubeconfig).succeeds();
-            says_what_is_left(&run);
-            is_left();
-            goes(&cluster.maint(["acquire", &node]).succeeds());
-            cluster.maint(["release", &node]).succeeds();
-        }
-        // `with` ends while the Nodes can't be patched.
-        let fails = Arc::new(AtomicBool::new(false));
-        let does_fail = Arc::clone(&fails);
-        let proxy = cluster.proxy_for(Treatment::Answer(403, None), move |method, path| {
-            is_node_write(method, path) && does_fail.load(Ordering::Relaxed)
-        });
-        let flag = cluster.directory().join(format!("{node}-done"));
-        let script = format!("until [ -e {} ]; do sleep 0.1; done", flag.display());
-        let with = cluster.maint(["with", &node]).args(protected);
-        let with = with.args(["--", "sh", "-c", &script]);
-        let mut running = with.kubeconfig(&proxy.kubeconfig).start();
-        running.says("running on this machine");
-        assert!(!is_clean(cluster, &node));
-        fails.store(true, Ordering::Relaxed);
-        std::fs::write(&flag, "").expect("a file");
-        let run = running.ends();
-        says_what_is_left(&run);
-        is_left();
-        goes(&cluster.maint(["with", &node, "--", "true"]).succeeds());
-
-        // `unhold` removes what is left at once.
-        acquired();
-        let release = cluster.maint(["release", &node]);
-        release.kubeconfig(&forbidden.kubeconfig).succeeds();
-        is_left();
-        cluster.maint(["unhold", &node]).succeeds();
         assert!(is_clean(cluster, &node));
     });
 }
 
 #[test]
-fn what_a_lock_set_goes_when_its_lease_is_deleted() {
-    on_both("label-deleted", |cluster| {
+fn of_a_lock_that_was_replaced_goes_and_its_cordon_stays_until_the_last_lock_ends() {
+    on_both("label-replaced", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.maint(["acquire", &node, "--cordon"]).succeeds();
-        cluster.delete(&format!("{LEASES}/{node}"));
+        let bob = |flags: &[&str]| {
+            let acquire = cluster.maint(["acquire", &node]).args(flags);
+            acquire.holder("bob@laptop").succeeds();
+            assert_eq!(keys(cluster, &node), (true, true));
+        };
+        // The next lock asks for nothing, and the earlier one did not cordon.
+        bob(&["--opt-outs=auto"]);
+        expire(cluster, &node);
         cluster.maint(["acquire", &node]).succeeds();
         assert!(is_clean(cluster, &node));
         cluster.maint(["release", &node]).succeeds();
 
-        let with = ["with", &node, "--cordon", "--grace=1s", "--"];
-        let with = cluster.maint(with).args(["sleep", "60"]);
-        let mut running = with.start();
-        running.says("running on this machine");
-        assert!(!is_clean(cluster, &node));
-        cluster.delete(&format!("{LEASES}/{node}"));
-        let run = running.ends();
-        assert_eq!(run.code, 5, "{run}");
-        assert!(run.stderr.contains("worker-1 uncordoned\n"), "{run}");
-        assert!(is_clean(cluster, &node));
-    });
-}
-
-#[test]
-fn of_an_existing_lock_is_updated_by_with_reentry() {
-    on_both("label-reentry", |cluster| {
-        let node = cluster.node("worker-1");
-        let flag = cluster.directory().join(format!("{node}-done"));
-        let script = format!("until [ -e {} ]; do sleep 0.1; done", flag.display());
-        let acquire = ["acquire", &node, "--protect", "--duration=15s"];
-        cluster.maint(acquire).succeeds();
-        let times = ["--lease-duration=30s", "--grace=1s", "--request-timeout=5s"];
-        let with = cluster.maint(["with", &node, "--reentry"]).args(times);
-        let mut running = with.args(["--", "sh", "-c", &script]).start();
-        running.says("running on this machine");
-        let first = shown_end(cluster, &node).expect("an end");
-        assert_eq!(Some(first), end(cluster, &node));
-        while shown_end(cluster, &node) <= Some(first) {
-            assert!(!running.is_over());
-            assert!(end(cluster, &node) < Some(first + TimeDelta::seconds(25)));
-            sleep(Duration::from_millis(50));
+        for (next, end) in [
+            (&["acquire", "--take-expired"][..], "release"),
+            (
+                &["hold", "-m", "disk", "--opt-outs=none", "--take-expired"],
+                "unhold",
+            ),
+        ] {
+            bob(&["--opt-outs=auto", "--cordon"]);
+            expire(cluster, &node);
+            let run = cluster.maint(next).arg(&node).succeeds();
+            assert!(is_cordoned(cluster, &node), "{run}");
+            assert_eq!(keys(cluster, &node), (true, false), "{run}");
+            let run = cluster.maint([end, &node]).succeeds();
+            assert!(run.stderr.contains("worker-1 uncordoned\n"), "{run}");
+            assert!(is_clean(cluster, &node), "{run}");
         }
-        std::fs::write(&flag, "").expect("a file");
-        let run = running.ends();
-        assert_eq!(run.code, 0, "{run}");
-        // The lock existed before, so it stays, and so does its label.
-        assert_eq!(keys(cluster, &node), (true, false));
-        assert!(holder_of(cluster, &node).is_some());
+
+        // Somebody else ends the lock.
+        bob(&["--opt-outs=auto", "--cordon"]);
+        cluster
+            .maint(["release", &node, "--force", "--yes"])
+            .succeeds();
+        assert!(is_clean(cluster, &node));
     });
 }
 
@@ -491,7 +325,7 @@ fn a_user_who_uncordons_a_locked_node_is_not_overruled() {
     on_both("label-uncordon", |cluster| {
         let node = cluster.node("worker-1");
         let path = format!("/api/v1/nodes/{node}");
-        let is_cordoned = || cluster.get(&path)["spec"]["unschedulable"] == true;
+        let is_cordoned = || is_cordoned(cluster, &node);
         for (lock, again, end) in [
             (
                 &["acquire", "--cordon"][..],
@@ -525,25 +359,7 @@ fn a_user_who_uncordons_a_locked_node_is_not_overruled() {
 }
 
 #[test]
-fn is_removed_only_by_the_release_that_ends_the_lock() {
-    on_one("label-lock-other", |cluster| {
-        let node = cluster.node("worker-1");
-        cluster.maint(["acquire", &node, "--protect"]).succeeds();
-        let other = "0f8fad5b-d9cb-469f-a165-70867728950e.1.n";
-        let others = [
-            cluster.maint(["release", &node]).holder("bob@laptop"),
-            cluster.maint(["release", &node, "--lock-id", other]),
-            cluster.maint(["release", &node, "--dry-run"]),
-        ];
-        for release in others {
-            let run = release.run();
-            assert_eq!(keys(cluster, &node), (true, false), "{run}");
-        }
-    });
-}
-
-#[test]
-fn of_a_protected_command_moves_with_the_renewals_and_goes_with_it() {
+fn of_a_command_moves_with_the_renewals_and_goes_with_it() {
     on_both("label-with", |cluster| {
         let node = cluster.node("worker-1");
         let flag = cluster.directory().join(format!("{node}-done"));
@@ -551,7 +367,7 @@ fn of_a_protected_command_moves_with_the_renewals_and_goes_with_it() {
         let with = [
             "with",
             &node,
-            "--protect",
+            "--cordon",
             "--opt-outs=cluster-autoscaler",
             "--lease-duration=15s",
             "--grace=1s",
@@ -569,11 +385,14 @@ fn of_a_protected_command_moves_with_the_renewals_and_goes_with_it() {
             assert!(!running.is_over());
             sleep(Duration::from_millis(50));
         }
+        // A duration ahead, so the Node is not written at each renewal.
+        assert!(shown_end(cluster, &node) >= Some(first + TimeDelta::seconds(15)));
         assert_eq!(keys(cluster, &node), (true, true));
         std::fs::write(&flag, "").expect("a file");
         let run = running.ends();
         assert_eq!(run.code, 0, "{run}");
-        assert_eq!(keys(cluster, &node), (false, false));
+        assert!(run.stderr.contains("worker-1 uncordoned\n"), "{run}");
+        assert!(is_clean(cluster, &node));
         assert_eq!(holder_of(cluster, &node), None);
     });
 }
@@ -609,36 +428,23 @@ fn a_lock_is_reported_while_a_third_of_it_is_left() {
     });
 }
 
-/// Whether this is a write of the keys that a lock sets on its Node.
-fn is_label(method: &Method, path: &str) -> bool {
-    *method == Method::PATCH && path.contains("fieldManager=kubectl-maint-node-keys")
-}
-
 /// An admission webhook may do this.
 #[test]
 fn a_label_or_a_cordon_that_is_removed_is_not_reported_as_set() {
     on_one("label-altered", |cluster| {
         for removed in ["/spec", "/metadata/labels"] {
             let node = cluster.node("worker-1");
-            let proxy = cluster.proxy_for(Treatment::Without(removed), is_label);
+            let proxy = cluster.proxy_for(Treatment::Without(removed), is_node_write);
             let maint = |words: &[&str]| {
                 let run = cluster.maint(words).kubeconfig(&proxy.kubeconfig).run();
                 assert!(!run.stderr.contains("labeled and cordoned"), "{run}");
                 run
             };
-            assert_snapshot!(maint(&["acquire", &node, "--cordon"]), @"
-            $ kubectl maint acquire worker-1 --cordon
-            node/worker-1 acquired by alice@bastion until [time] (30m)
-            -- stderr
-            lease/worker-1 created
-            Expires [time] (in 30m). To release, extend or hold:
-              kubectl maint release worker-1
-              kubectl maint renew worker-1
-              kubectl maint hold worker-1 -m WHY
-            error: node/worker-1 is locked, but its held label or its cordon is missing: the API server changed what was written (an admission webhook may have done this)
-            hint: to end the lock: `kubectl maint release worker-1`
-            -- exit code 1
-            ");
+            let acquired = maint(&["acquire", &node, "--cordon"]);
+            assert_eq!(acquired.code, 1, "{acquired}");
+            let said = "error: node/worker-1 is locked, but its held label or its cordon is missing: the API server changed what was \
+                        written (an admission webhook may have done this)\n";
+            assert!(acquired.stderr.contains(said), "{acquired}");
             maint(&["release", &node]);
             assert!(is_clean(cluster, &node));
             let with = maint(&["with", &node, "--cordon", "--", "echo", "ran"]);
@@ -646,6 +452,85 @@ fn a_label_or_a_cordon_that_is_removed_is_not_reported_as_set() {
             assert_eq!(holder_of(cluster, &node), None);
             cluster.delete(&format!("/api/v1/nodes/{node}"));
             cluster.delete(&format!("{LEASES}/{node}"));
+        }
+    });
+}
+
+#[test]
+fn a_command_does_not_run_if_its_node_is_not_cordoned() {
+    on_one("label-with-cordon", |cluster| {
+        let node = cluster.node("worker-1");
+        let proxy = cluster.proxy_for(Treatment::Answer(403, None), is_node_write);
+        let with = ["with", &node, "--cordon", "--", "echo", "ran"];
+        let run = cluster.maint(with).kubeconfig(&proxy.kubeconfig).run();
+        assert_eq!((run.code, &run.stdout[..]), (125, ""), "{run}");
+        let said = run.to_string();
+        let begins = "error: node/worker-1 is locked without the held label and not cordoned: ";
+        let ends = "\nthe command was not run\n";
+        assert!(said.contains(begins) && said.contains(ends), "{run}");
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+/// The commands that begin a lock which labels and cordons its Node, and end it: by the holder and by somebody else.
+const ENDS: [(&[&str], &[&str], &str); 5] = [
+    (LOCK, &["release"], "alice@bastion"),
+    (LOCK, &["release", "--force", "-y", "-m", "x"], "bob@laptop"),
+    (HOLD, &["unhold"], "alice@bastion"),
+    (HOLD, &["unhold", "-y"], "bob@laptop"),
+    (HOLD, &["release"], "alice@bastion"),
+];
+
+const LOCK: &[&str] = &["acquire", "--cordon", "--opt-outs=cluster-autoscaler"];
+
+const HOLD: &[&str] = &["hold", "--cordon", "-m", "disk"];
+
+#[test]
+fn a_lock_whose_end_is_refused_keeps_what_it_set() {
+    on_one("label-end-refused", |cluster| {
+        let node = cluster.node("worker-1");
+        let refuses = cluster.proxy_for(Treatment::Refuse(403, "not you"), is_lease_write);
+        for (lock, end, holder) in ENDS {
+            cluster.maint(lock).arg(&node).succeeds();
+            let ending = cluster.maint(end).arg(&node).holder(holder);
+            let run = ending.kubeconfig(&refuses.kubeconfig).run();
+            assert_eq!((run.code, &run.stdout[..]), (1, ""), "{run}");
+            assert!(run.stderr.contains("not you"), "{run}");
+            assert_eq!(keys(cluster, &node), (true, true), "{run}");
+            assert!(is_cordoned(cluster, &node), "{run}");
+            let run = cluster.maint(end).arg(&node).holder(holder).succeeds();
+            assert!(is_clean(cluster, &node), "{run}");
+        }
+    });
+}
+
+#[test]
+fn a_lock_ends_if_the_write_to_its_node_fails() {
+    on_one("label-node-refused", |cluster| {
+        let node = cluster.node("worker-1");
+        let by_policy = "ValidatingAdmissionPolicy 'quiet-hours' with binding 'quiet-hours' denied request: not at night";
+        let by_webhook = r#"admission webhook "guard.example.com" denied the request: ask me"#;
+        for treatment in [
+            Treatment::Refuse(422, by_policy),
+            Treatment::Refuse(409, by_webhook),
+            Treatment::Refuse(409, "the Node has changed"),
+            Treatment::Answer(503, None),
+        ] {
+            let fails = cluster.proxy_for(treatment, is_node_write);
+            for (lock, end, holder) in ENDS {
+                cluster.maint(lock).arg(&node).succeeds();
+                let ending = cluster.maint(end).arg(&node).holder(holder);
+                let run = ending.kubeconfig(&fails.kubeconfig).succeeds();
+                let warning = "Warning: could not remove the held label, the opt-outs and the cordon from node/worker-1, if the \
+                               lock set them: ";
+                let hint = "\nhint: to remove what is left: `kubectl maint doctor --fix`\n";
+                let text = run.to_string();
+                assert!(text.contains(warning) && text.contains(hint), "{run}");
+                assert_eq!(holder_of(cluster, &node), None, "{run}");
+                assert_eq!(keys(cluster, &node), (true, true), "{run}");
+                cluster.maint(["doctor", "--fix"]).run();
+                assert!(is_clean(cluster, &node));
+            }
         }
     });
 }

@@ -91,7 +91,7 @@ fn while_the_node_of_a_command_is_labeled() {
             let with = [
                 "with",
                 &node,
-                "--protect",
+                "--opt-outs=none",
                 "--request-timeout=9m",
                 "--lease-duration=1h",
             ];

@@ -3,9 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{
-    Cluster, LEASES, ago, holder_of, in_memory, on_both, on_one, on_real, requests,
-};
+use crate::support::{Cluster, LEASES, ago, holder_of, on_both, on_one, on_real, requests};
 
 /// The path of medik8s' Leases.
 const MEDIK8S: &str = "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases";
@@ -357,43 +355,6 @@ fn a_value_of_the_user_is_reported_or_survives() {
         assert_eq!(opt_outs(cluster, &node), (held, true));
         cluster.maint(["unhold", &node]).succeeds();
         assert_eq!(opt_outs(cluster, &node), (kept, false));
-    });
-}
-
-#[test]
-fn a_take_over_replaces_the_lock_that_the_keys_belong_to() {
-    on_one("opt-outs-taken", |cluster| {
-        let node = cluster.node("worker-1");
-        let bob = cluster
-            .maint(["hold", &node, "-m", "disk"])
-            .holder("bob@laptop");
-        bob.succeeds();
-        let lock_id = || {
-            let node = cluster.get(&format!("/api/v1/nodes/{node}"));
-            node["metadata"]["annotations"][LOCK_ID].clone()
-        };
-        let first = lock_id();
-        let take_over = ["hold", &node, "-m", "fire", "--take-over", "--yes"];
-        cluster.maint(take_over).succeeds();
-        assert_ne!(lock_id(), first);
-        cluster.maint(["unhold", &node]).succeeds();
-        assert_eq!(opt_outs(cluster, &node), (Vec::new(), false));
-    });
-}
-
-#[test]
-fn a_hold_ends_after_its_node_was_deleted_and_creates_none() {
-    in_memory("opt-outs-gone", |cluster| {
-        let node = cluster.node("worker-1");
-        cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
-        // Without the ownerReference, the Lease stays when the Node is deleted.
-        let path = format!("{LEASES}/{node}");
-        cluster.patch(&path, &json!({"metadata": {"ownerReferences": null}}));
-        let path = format!("/api/v1/nodes/{node}");
-        cluster.delete(&path);
-        let run = cluster.maint(["unhold", &node]).succeeds();
-        assert_eq!(holder_of(cluster, &node), None, "{run}");
-        assert!(cluster.try_send("GET", &path, None).is_err());
     });
 }
 

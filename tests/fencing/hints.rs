@@ -65,11 +65,7 @@ fn a_lease_that_still_says_fenced_is_corrected_by_the_hint() {
     for (prefix, lock, end) in [
         ("stale-lock", &["acquire"][..], "release"),
         ("stale-hold", &["hold", "--cordon", "-m", "disk"], "unhold"),
-        (
-            "stale-protected",
-            &["acquire", "--protect", "--cordon"],
-            "release",
-        ),
+        ("stale-protected", &["acquire", "--cordon"], "release"),
         ("stale-fencing", &[], "unhold"),
     ] {
         let (stage, node) = Stage::with_unreachable_node(prefix);

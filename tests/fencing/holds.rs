@@ -182,7 +182,6 @@ fn locking_a_fenced_node_warns() {
       kubectl maint release worker-1
       kubectl maint renew worker-1
       kubectl maint hold worker-1 -m WHY
-    node/worker-1: removed what an earlier lock had set: kubectl-maint.dev/held=true
     -- exit code 0
     ");
     stage.frees(&node);

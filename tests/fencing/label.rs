@@ -31,9 +31,8 @@ fn the_node_is_labeled_until_it_is_unfenced() {
     stage.maint(fence).succeeds();
     let notes = json!({
         "by": "alice@bastion", "reason": "fencing: fire (powered off: dark)", "ticket": "OPS-7",
-        "schedulable": "true",
     });
-    assert_eq!(held(&stage, &node), (json!("true"), notes.clone()));
+    assert_eq!(held(&stage, &node), (json!("alice-bastion"), notes.clone()));
     let lease = stage.lease(&node).expect("a Lease");
     let ticket = &lease["metadata"]["annotations"]["kubectl-maint.dev/ticket"];
     assert_eq!(ticket, "OPS-7");
@@ -42,7 +41,7 @@ fn the_node_is_labeled_until_it_is_unfenced() {
     // The same command writes the label again if a crash or another user removed it.
     stage.kubectl(&["label", "node", &node, "kubectl-maint.dev/held-"]);
     stage.maint(fence).succeeds();
-    assert_eq!(held(&stage, &node), (json!("true"), notes));
+    assert_eq!(held(&stage, &node), (json!("alice-bastion"), notes));
 
     stage.comes_back(&node, "boot-2");
     stage.maint(["unfence", &node]).succeeds();

@@ -4,8 +4,8 @@ use control_plane::{ControlPlane, NodeSpec, Rule, is_left_out};
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMINISTRATORS, BINDINGS, Dates, HOLDERS, LEASES, NODES, Person, Run, USERS, admin, admitted,
-    at, await_denial, denying, person, wait_until,
+    ADMINISTRATORS, BINDINGS, Dates, LEASES, NODES, Person, Run, USERS, admin, admitted, at,
+    await_denial, denying, person, wait_until,
 };
 
 /// The lines about one check.
@@ -339,68 +339,4 @@ fn leases_without_managed_fields_are_repaired() {
     let again = uma.maint(&["doctor"]);
     assert!(!lines(&again, "leases").contains(node), "{again:?}");
     uma.succeeds(&["acquire", node, "--holder", "uma"]);
-}
-
-#[test]
-fn held_labels_of_ended_locks_are_found() {
-    let Some(plane) = denying() else { return };
-    let _logs = plane.keep_logs_on_panic("doctor-labels");
-    let node = "doctor-labels";
-    plane
-        .create_nodes(&[NodeSpec::ready(node)])
-        .expect("a node");
-    let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
-    hugo.succeeds(&["acquire", node, "--holder", "hugo"]);
-    let lock_id = hugo.maint(&["status", node, "-o", "lock-id"]).stdout;
-    let held = json!({"metadata": {
-        "labels": {"kubectl-maint.dev/held": "true"},
-        "annotations": {
-            "kubectl-maint.dev/held-lock-id": lock_id.trim(), "kubectl-maint.dev/held-user": "admin",
-        },
-    }});
-    let admin = admin(plane);
-    admitted(admin.patch(&format!("{NODES}/{node}"), &held), "a label");
-    let found = lines(&admin.maint(&["doctor"]), "held labels");
-    assert!(!found.contains(node), "{found}");
-    hugo.succeeds(&["release", node, "--holder", "hugo"]);
-    let found = lines(&admin.maint(&["doctor"]), "held labels");
-    assert!(
-        found.starts_with(
-            "note     held labels    these nodes still have the held label, opt-outs or a cordon of a lock that has ended or expired: "
-        ),
-        "{found}"
-    );
-    assert!(found.contains(node), "{found}");
-}
-
-#[test]
-fn holds_without_the_label_are_found() {
-    let Some(plane) = denying() else { return };
-    let _logs = plane.keep_logs_on_panic("doctor-unlabeled");
-    let node = "doctor-unlabeled";
-    plane
-        .create_nodes(&[NodeSpec::ready(node)])
-        .expect("a node");
-    let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
-    let found = || admin(plane).maint(&["doctor"]).stdout;
-    let says = |found: &str| {
-        let mut lines = found.lines();
-        let begin = "note     held labels    on hold, but not protected by the node policy, because the held label is missing: ";
-        lines.any(|line| line.starts_with(begin) && line.contains(node))
-    };
-    hugo.succeeds(&["hold", node, "-m", "disk"]);
-    assert!(!says(&found()));
-    let unlabel = json!({"metadata": {"labels": {"kubectl-maint.dev/held": null}}});
-    admitted(
-        hugo.patch(&format!("{NODES}/{node}"), &unlabel),
-        "by the holder",
-    );
-    let text = found();
-    assert!(says(&text), "{text}");
-    assert!(
-        text.contains("the holder can run the same `hold` or `fence` again"),
-        "{text}"
-    );
-    hugo.succeeds(&["hold", node, "-m", "disk"]);
-    assert!(!says(&found()));
 }

@@ -7,6 +7,7 @@ use http::Method;
 use maintenance_lease::protocol::identity::SHARED_USERS;
 use serde_json::{Map, Value, json};
 
+use crate::node_record::cordon_by_lock;
 use crate::support::{
     ADMINISTRATORS, Answer, MERGE, NODES, Person, admin, admitted, at, denying, person,
 };
@@ -82,6 +83,15 @@ fn is_cordoned(node: &Value) -> bool {
     node["spec"]["unschedulable"] == json!(true)
 }
 
+/// Whether the cordon is that of a lock, as the server tracks it.
+fn is_cordoned_by_lock(node: &Value) -> bool {
+    let entries = node["metadata"]["managedFields"].as_array();
+    entries.into_iter().flatten().any(|entry| {
+        entry["manager"] == "kubectl-maint-node-keys"
+            && entry["fieldsV1"]["f:spec"]["f:unschedulable"].is_object()
+    })
+}
+
 /// The label, and the annotations that explain it.
 fn record(node: &Value) -> (Value, Map<String, Value>) {
     let notes = node["metadata"]["annotations"].as_object();
@@ -110,11 +120,8 @@ fn broken_rules(before: &Value, after: &Value, by: &Writer) -> Vec<&'static str>
     let is_held = is_labeled(before) && !lock_id.is_empty() && !has_expired;
     let was_mine = note(before, "held-user") == name;
     let is_holder = was_mine && !SHARED_USERS.contains(&name);
-    let marks_ended = note(after, "breaks") == lock_id && note(before, "breaks") != lock_id;
-    let takes_over = by.may_take_over && marks_ended;
-    let is_protected = is_held && !is_holder && !takes_over;
     if after.is_null() {
-        return is_protected
+        return (is_held && !is_holder)
             .then_some("maint-held-delete")
             .into_iter()
             .collect();
@@ -135,16 +142,18 @@ fn broken_rules(before: &Value, after: &Value, by: &Writer) -> Vec<&'static str>
     let new_id = note(after, "held-lock-id");
     let is_signed = !new_id.is_empty() && note(after, "held-user") == name && by.may_lock;
     let is_new_lock = is_labeled(after) && is_signed && new_id != lock_id;
+    let is_gone = !is_labeled(after) && record(after).1.is_empty();
+    let takes_over = by.may_take_over && (is_gone || is_new_lock);
+    let is_protected = is_held && !is_holder && !takes_over;
     let (was_cordoned, is_cordoned) = (is_cordoned(before), is_cordoned(after));
     let old_taints = disruptive_taints(before);
     let adds_taint = disruptive_taints(after)
         .iter()
         .any(|taint| !old_taints.contains(taint));
-    let is_own_cordon = note(before, "held-schedulable") == "true";
     let rules = [
         (
             "maint-held-record",
-            is_protected && (is_changed || marks_ended) && !is_new_lock,
+            is_protected && is_changed && !is_new_lock,
         ),
         (
             "maint-held-user",
@@ -156,7 +165,7 @@ fn broken_rules(before: &Value, after: &Value, by: &Writer) -> Vec<&'static str>
         ),
         (
             "maint-held-uncordon",
-            is_protected && was_cordoned && !is_cordoned && is_own_cordon,
+            is_protected && was_cordoned && !is_cordoned && is_cordoned_by_lock(before),
         ),
         ("maint-held-taint", is_protected && adds_taint),
     ];
@@ -195,7 +204,6 @@ fn lock(rng: &mut Rng, lock_id: &str, user: &str) -> Value {
     let mut notes = json!({
         "kubectl-maint.dev/held-by": user,
         "kubectl-maint.dev/held-lock-id": lock_id,
-        "kubectl-maint.dev/held-schedulable": rng.bool().to_string(),
         "kubectl-maint.dev/held-user": user,
     });
     match rng.u8(..6) {
@@ -220,12 +228,10 @@ fn random_keys(rng: &mut Rng, before: &Value, by: &str, metadata: &mut Value) {
     for (name, values, number) in [
         ("held-by", &texts[..], 30),
         ("held-reason", &texts, 15),
-        ("held-set", &texts, 30),
-        ("held-schedulable", &texts, 30),
+        ("held-ticket", &texts, 30),
         ("held-until", &ends, 15),
         ("held-user", &users, 30),
         ("held-lock-id", &ids, 30),
-        ("breaks", &ids, 6),
         ("fenced", &texts, 10),
         ("hook", &texts, 10),
     ] {
@@ -258,9 +264,6 @@ fn random_patch(rng: &mut Rng, before: &Value, by: &str) -> Value {
             patch["metadata"]["labels"][HELD] = Value::Null;
             for key in record(before).1.keys() {
                 patch["metadata"]["annotations"][key] = Value::Null;
-            }
-            if rng.bool() {
-                patch["metadata"]["annotations"]["kubectl-maint.dev/breaks"] = json!(lock_id);
             }
         }
         2 if one_in(rng, 4) => patch["metadata"]["annotations"] = Value::Null,
@@ -399,6 +402,9 @@ fn random_writes_are_admitted_if_they_break_no_rule() {
                 let holders = ["fuzz-alice", "fuzz-alice", "fuzz-bob", "kubernetes-admin"];
                 let holder = holders[rng.usize(..holders.len())];
                 let by = writers.iter().find(|writer| writer.person.name == holder);
+                if rng.bool() {
+                    admitted(cordon_by_lock(&admin, &path), "a cordon");
+                }
                 let lock = lock(&mut rng, &format!("u.{step}.n"), holder);
                 let by = &by.expect("a writer").person;
                 before = admitted(by.patch(&path, &lock), "a lock of one's own");

@@ -315,7 +315,6 @@ pub(crate) fn hold(lock_id: &str, user: &str) -> Value {
             "kubectl-maint.dev/held-by": "alice@bastion",
             "kubectl-maint.dev/held-lock-id": lock_id,
             "kubectl-maint.dev/held-reason": "bad DIMM",
-            "kubectl-maint.dev/held-schedulable": "true",
             "kubectl-maint.dev/held-user": user,
         },
     }})

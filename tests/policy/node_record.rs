@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::node_others::hold;
 use crate::support::{
-    ADMINISTRATORS, NODES, Person, admitted, denying, manifest, person, refused_by,
+    ADMINISTRATORS, Answer, NODES, Person, admitted, denying, manifest, person, refused_by,
 };
 
 /// A user who may change Nodes and lock them.
@@ -32,6 +32,17 @@ fn node(plane: &ControlPlane, name: &str) -> String {
 
 fn note(name: &str, value: Option<&str>) -> Value {
     json!({"metadata": {"annotations": {(format!("kubectl-maint.dev/{name}")): value}}})
+}
+
+/// Cordons the node as the plugin does for a lock.
+pub(crate) fn cordon_by_lock(by: &Person, path: &str) -> Answer {
+    let cordon = json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": by.get(path)["metadata"]["name"]},
+        "spec": {"unschedulable": true},
+    });
+    let path = format!("{path}?fieldManager=kubectl-maint-node-keys&force=true");
+    let kind = "application/apply-patch+yaml";
+    by.send(http::Method::PATCH, &path, kind, &cordon)
 }
 
 fn unlabel() -> Value {
@@ -74,8 +85,8 @@ fn nobody_else_changes_what_is_written() {
         let path = node(plane, &format!("record-{name}"));
         admitted(alice.patch(&path, &hold("u.1.n", "alice")), "a hold");
         admitted(
-            alice.patch(&path, &note("held-set", Some(""))),
-            "nothing set",
+            alice.patch(&path, &note("held-ticket", Some(""))),
+            "no ticket",
         );
         for (what, patch) in [
             ("no label", unlabel()),
@@ -85,13 +96,9 @@ fn nobody_else_changes_what_is_written() {
             ),
             ("no lock id", note("held-lock-id", None)),
             ("another reason", note("held-reason", Some("mine"))),
-            ("a new annotation", note("held-ticket", Some("T-1"))),
+            ("a new annotation", note("held-until", Some("2027"))),
             ("another's name", note("held-user", Some(name))),
-            ("an empty annotation", note("held-set", None)),
-            (
-                "uncordoned",
-                json!({"metadata": {"annotations": {"kubectl-maint.dev/held-schedulable": "false"}}}),
-            ),
+            ("an empty annotation", note("held-ticket", None)),
         ] {
             for path in [&path, &format!("{path}/status")] {
                 refused_by("maint-held-record", &bob.patch(path, &patch), what);
@@ -102,8 +109,20 @@ fn nobody_else_changes_what_is_written() {
     }
 }
 
+/// The end of the record in `hold`, as a whole.
+fn end() -> Value {
+    let mut end = hold("u.1.n", "alice");
+    let notes = end["metadata"]["annotations"].as_object_mut();
+    notes
+        .into_iter()
+        .flatten()
+        .for_each(|(_, note)| *note = Value::Null);
+    end["metadata"]["labels"]["kubectl-maint.dev/held"] = Value::Null;
+    end
+}
+
 #[test]
-fn a_takeover_ends_a_hold_by_its_lock_id() {
+fn a_takeover_removes_the_record_as_a_whole() {
     let Some(plane) = denying() else { return };
     let _logs = plane.keep_logs_on_panic("record-takeover");
     let alice = keeper(plane, "alice", &[]);
@@ -111,56 +130,13 @@ fn a_takeover_ends_a_hold_by_its_lock_id() {
     let ada = keeper(plane, "ada", &[ADMINISTRATORS]);
     let path = node(plane, "record-takeover");
     admitted(alice.patch(&path, &hold("u.1.n", "alice")), "a hold");
-    let end = |lock_id: &str| {
-        let mut patch = unlabel();
-        patch["metadata"]["annotations"] = json!({"kubectl-maint.dev/breaks": lock_id});
-        patch
-    };
-    refused_by(
-        "maint-held-record",
-        &bob.patch(&path, &end("u.1.n")),
-        "no right",
-    );
-    refused_by(
-        "maint-held-record",
-        &ada.patch(&path, &end("u.0.n")),
-        "another",
-    );
-    // An annotation that was written before the takeover does not count.
-    admitted(
-        ada.patch(&path, &note("breaks", Some("u.1.n"))),
-        "the words",
-    );
-    refused_by(
-        "maint-held-record",
-        &ada.patch(&path, &unlabel()),
-        "words of before",
-    );
-    admitted(ada.patch(&path, &note("breaks", None)), "no words");
-    admitted(ada.patch(&path, &end("u.1.n")), "a takeover");
-    admitted(
-        bob.patch(&path, &json!({"spec": {"unschedulable": true}})),
-        "free",
-    );
-}
-
-/// A lock that is marked as ended can't be taken over.
-#[test]
-fn nobody_marks_a_lock_as_ended_without_the_right() {
-    let Some(plane) = denying() else { return };
-    let _logs = plane.keep_logs_on_panic("record-marked");
-    let alice = keeper(plane, "alice", &[]);
-    let bob = keeper(plane, "bob", &[]);
-    let path = node(plane, "record-marked");
-    admitted(alice.patch(&path, &hold("u.1.n", "alice")), "a hold");
-    let marked = note("breaks", Some("u.1.n"));
-    for path in [&path, &format!("{path}/status")] {
-        refused_by("maint-held-record", &bob.patch(path, &marked), "its id");
-    }
-    admitted(
-        bob.patch(&path, &note("breaks", Some("u.0.n"))),
-        "another id",
-    );
+    let answer = bob.patch(&path, &end());
+    refused_by("maint-held-record", &answer, "no right");
+    let answer = ada.patch(&path, &unlabel());
+    refused_by("maint-held-record", &answer, "the label alone");
+    admitted(ada.patch(&path, &end()), "a takeover");
+    let cordon = json!({"spec": {"unschedulable": true}});
+    admitted(bob.patch(&path, &cordon), "free");
 }
 
 /// The server ignores a message with a line break.
@@ -212,7 +188,7 @@ fn a_new_holder_replaces_the_label() {
     let answer = bob.patch(&path, &with_spec(json!({ "taints": taints })));
     refused_by("maint-held-taint", &answer, "a new lock, with a taint");
     let cordoned = json!({ "spec": cordon });
-    admitted(alice.patch(&path, &cordoned), "the holder's cordon");
+    admitted(cordon_by_lock(&alice, &path), "the lock's cordon");
     let answer = bob.patch(&path, &with_spec(json!({"unschedulable": null})));
     refused_by(
         "maint-held-uncordon",
@@ -227,12 +203,15 @@ fn a_new_holder_replaces_the_label() {
     );
     admitted(bob.patch(&path, &hold("u.3.m", "bob")), "a new lock");
     admitted(bob.patch(&path, &cordoned), "the new holder's cordon");
+    // It is not that of the lock.
+    let uncordon = json!({"spec": {"unschedulable": null}});
+    admitted(alice.patch(&path, &uncordon), "another's");
+    admitted(cordon_by_lock(&bob, &path), "the new lock's cordon");
     refused_by(
         "maint-held-record",
         &alice.patch(&path, &unlabel()),
         "a late end",
     );
-    let uncordon = json!({"spec": {"unschedulable": null}});
     refused_by(
         "maint-held-uncordon",
         &alice.patch(&path, &uncordon),
@@ -303,9 +282,7 @@ fn a_shared_name_is_nobodys_own() {
     );
     let cordon = json!({"spec": {"unschedulable": true}});
     refused_by("maint-held-cordon", &shared.patch(&path, &cordon), "cordon");
-    let mut end = unlabel();
-    end["metadata"]["annotations"] = json!({"kubectl-maint.dev/breaks": "u.1.n"});
-    admitted(shared.patch(&path, &end), "an end by the lock id");
+    admitted(shared.patch(&path, &end()), "an end");
     admitted(shared.delete(&path), "free");
 }
 

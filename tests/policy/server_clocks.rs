@@ -39,7 +39,7 @@ fn no_verb_is_refused_if_the_servers_are_a_second_apart() {
         for line in TOUR {
             each(&hugo, line);
         }
-        for lock in ["acquire NODE --protect", "hold NODE -m disk"] {
+        for lock in ["acquire NODE --opt-outs=none", "hold NODE -m disk"] {
             each(&hugo, lock);
             each(&ada, "hold NODE -m fire --take-over --yes");
             each(&ada, "unhold NODE");

@@ -26,7 +26,7 @@ const USER: [&str; 18] = [
     "release --mine",
     "with NODE --wait --timeout 1m --take-expired -- true",
     "with NODE -m test -- true",
-    "acquire NODE --protect",
+    "acquire NODE --opt-outs=none",
     "renew NODE",
     "release --mine",
     "acquire NODE --dry-run",
@@ -43,7 +43,7 @@ const HOLDER: [&str; 12] = [
     "release NODE",
     "hold NODE -m disk --wait --timeout 1m --take-expired --opt-outs=none",
     "unhold --mine",
-    "with NODE --protect --opt-outs=karpenter -- true",
+    "with NODE --opt-outs=karpenter -- true",
     "with NODE --cordon --wait -- true",
     "hold NODE -m disk --cordon",
 ];
@@ -52,7 +52,7 @@ const HOLDER: [&str; 12] = [
 const ADMINISTRATOR: [&str; 5] = [
     "hold NODE -m fire --take-over --yes",
     "unhold NODE",
-    "acquire NODE --protect",
+    "acquire NODE --opt-outs=none",
     "release NODE",
     "history NODE",
 ];

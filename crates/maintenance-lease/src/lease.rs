@@ -362,6 +362,12 @@ impl NodeLease {
         self.notes.user.as_deref()
     }
 
+    /// What the lock asks of its Node: words that are separated by commas; `None`: nothing.
+    #[must_use]
+    pub fn keys(&self) -> Option<&str> {
+        self.notes.keys.as_deref()
+    }
+
     /// The purpose, for a program that has to recognize the lock later.
     #[must_use]
     pub fn purpose(&self) -> Option<&str> {

@@ -96,7 +96,7 @@ pub use keeper::{Guarded, HeldLease, HeldState, Keep, Lost, LostBy};
 pub use lease::NodeLease;
 pub use maintenance::verbs::TakeOver;
 pub use maintenance::{Builder, DEFAULT_REQUEST_TIMEOUT, Maintenance};
-pub use notes::{ANNOTATION_PREFIX, BREAKS, CLEANUP, PROTECTION};
+pub use notes::{ANNOTATION_PREFIX, CORDON, HELD_LABEL, KEPT_CORDON};
 pub use options::{
     Acquire, DEFAULT_DURATION, Hold, InvalidOption, LONGEST_DURATION, LONGEST_REASON,
     LONGEST_TICKET, Release, Renew, check_duration, check_reason, check_ticket,

@@ -6,8 +6,8 @@ use serde::Deserialize;
 pub const ANNOTATION_PREFIX: &str = "kubectl-maint.dev/";
 
 /// The lock id of the acquisition that a confirmed takeover ended. It is never removed, because it does not match any
-/// later acquisition. On a Node it is that of the last hold that was ended, or is being ended.
-pub const BREAKS: &str = "kubectl-maint.dev/breaks";
+/// later acquisition.
+pub(crate) const BREAKS: &str = "kubectl-maint.dev/breaks";
 
 /// The names behind the prefix.
 pub(crate) mod annotation {
@@ -15,6 +15,10 @@ pub(crate) mod annotation {
     pub(crate) const TICKET: &str = "kubectl-maint.dev/ticket";
     pub(crate) const HOLD_UNTIL: &str = "kubectl-maint.dev/hold-until";
     pub(crate) const PURPOSE: &str = "kubectl-maint.dev/purpose";
+
+    /// What the lock asks of its Node.
+    pub(crate) const KEYS: &str = "kubectl-maint.dev/keys";
+
     pub(crate) const LAST_HOLDER: &str = "kubectl-maint.dev/last-holder";
     pub(crate) const RELEASED_AT: &str = "kubectl-maint.dev/released-at";
     pub(crate) const RELEASED_BY: &str = "kubectl-maint.dev/released-by";
@@ -36,11 +40,12 @@ pub(crate) mod annotation {
     /// The same. Its write made the API server record who writes the Lease.
     pub(crate) const REPAIRED: &str = "kubectl-maint.dev/repaired";
 
-    pub(crate) const ALL: [&str; 8] = [
+    pub(crate) const ALL: [&str; 9] = [
         REASON,
         TICKET,
         HOLD_UNTIL,
         PURPOSE,
+        KEYS,
         LAST_HOLDER,
         RELEASED_AT,
         RELEASED_BY,
@@ -52,12 +57,14 @@ pub(crate) mod annotation {
 /// next leader is elected on the same Lease.
 pub(crate) const ELECTION: &str = "leader-election";
 
-/// The purpose of a lock that wrote something on its Node. Its end removes that.
-pub const PROTECTION: &str = "protection";
+/// In the [keys](crate::Acquire::keys) of a lock: label its Node as held.
+pub const HELD_LABEL: &str = "held";
 
-/// The purpose of a lock that replaced one with the purpose [`PROTECTION`], or with this one: what that lock wrote may still
-/// be on the Node.
-pub const CLEANUP: &str = "cleanup";
+/// In the [keys](crate::Acquire::keys) of a lock: cordon its Node.
+pub const CORDON: &str = "cordon";
+
+/// In the [keys](crate::Acquire::keys) of a lock: keep the cordon of the lock that it replaced, if it is still there.
+pub const KEPT_CORDON: &str = "kept-cordon";
 
 /// The annotations that this tool writes, in its own words.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -71,6 +78,9 @@ pub(crate) struct Notes {
     /// What program holds it for what, for the same program to know it again.
     #[serde(rename = "kubectl-maint.dev/purpose")]
     pub(crate) purpose: Option<String>,
+    /// What the lock asks of its Node, separated by commas.
+    #[serde(rename = "kubectl-maint.dev/keys")]
+    pub(crate) keys: Option<String>,
     #[serde(rename = "kubectl-maint.dev/last-holder")]
     pub(crate) last_holder: Option<String>,
     #[serde(rename = "kubectl-maint.dev/released-at")]

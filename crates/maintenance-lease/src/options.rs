@@ -102,7 +102,7 @@ pub struct Acquire {
     pub(crate) duration: Duration,
     pub(crate) reason: Option<String>,
     pub(crate) ticket: Option<String>,
-    pub(crate) purpose: Option<String>,
+    pub(crate) keys: Option<String>,
     pub(crate) reentry: bool,
     pub(crate) free_only: bool,
     pub(crate) unfinished: Unfinished,
@@ -131,7 +131,7 @@ impl Acquire {
             duration: DEFAULT_DURATION,
             reason: None,
             ticket: None,
-            purpose: None,
+            keys: None,
             reentry: false,
             free_only: false,
             unfinished: Unfinished::Any,
@@ -156,10 +156,11 @@ impl Acquire {
         self
     }
 
-    /// The purpose of the lock, for a program that has to recognize it later. With [`reentry`](Self::reentry), a
-    /// lock that is renewed gets it too.
-    pub fn purpose(mut self, purpose: impl Into<String>) -> Self {
-        self.purpose = Some(purpose.into());
+    /// What the lock asks of its Node, as words that are separated by commas: [`HELD_LABEL`](crate::HELD_LABEL),
+    /// [`CORDON`](crate::CORDON), and those of the program that sets them. With [`reentry`](Self::reentry), a lock that is
+    /// renewed gets them too. A lock that replaces another one also keeps its cordon.
+    pub fn keys(mut self, keys: impl Into<String>) -> Self {
+        self.keys = Some(keys.into());
         self
     }
 
@@ -270,6 +271,7 @@ pub struct Hold {
     pub(crate) ticket: Option<String>,
     pub(crate) until: Option<DateTime<Utc>>,
     pub(crate) purpose: Option<String>,
+    pub(crate) keys: Option<String>,
     pub(crate) unfinished: Unfinished,
 }
 
@@ -281,6 +283,7 @@ impl Hold {
             ticket: None,
             until: None,
             purpose: None,
+            keys: None,
             unfinished: Unfinished::Any,
         }
     }
@@ -326,6 +329,12 @@ impl Hold {
     /// ```
     pub fn purpose(mut self, purpose: impl Into<String>) -> Self {
         self.purpose = Some(purpose.into());
+        self
+    }
+
+    /// As [`Acquire::keys`]. A hold of yours gets them too.
+    pub fn keys(mut self, keys: impl Into<String>) -> Self {
+        self.keys = Some(keys.into());
         self
     }
 

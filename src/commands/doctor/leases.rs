@@ -1,7 +1,8 @@
 //! Leases that the lease policy can't date.
 
-use maintenance_lease::AnyLease;
-use other_tools::LocksByNode;
+use std::collections::HashMap;
+
+use maintenance_lease::{AnyLease, NodeLease};
 
 use super::policies::InForce;
 use super::unread::unread;
@@ -34,7 +35,10 @@ pub(super) async fn check(
 }
 
 /// The holds that are past their expected end.
-pub(super) fn overdue(session: &Session<'_>, leases: &LocksByNode) -> Option<Finding> {
+pub(super) fn overdue(
+    session: &Session<'_>,
+    leases: &HashMap<String, NodeLease>,
+) -> Option<Finding> {
     let now = session.locks.server_time().now();
     let holds = leases.values().filter(|lease| lease.is_hold());
     let overdue = holds.filter_map(|lease| {

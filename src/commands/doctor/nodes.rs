@@ -1,11 +1,13 @@
-//! What locks have set on Nodes and left there, and what is missing.
+//! What locks have left on Nodes, and what is missing there.
+
+use std::collections::HashMap;
 
 use k8s_openapi::api::core::v1::Node;
-use other_tools::{KeysOfNodes, KeysOnNode, KeysRemoved, LocksByNode};
-use pod_safety::Known;
+use maintenance_lease::NodeLease;
+use node_keys::{Mismatch, Mode, NodeKeys};
 use pod_safety::cluster::Reader;
 
-use crate::error::Failure;
+use crate::error::{Failure, KeysError};
 use crate::run::session::Session;
 use crate::words::doctor::finding::Finding;
 
@@ -13,77 +15,88 @@ use crate::words::doctor::finding::Finding;
 ///
 /// # Errors
 /// If they can't be listed.
-pub(super) async fn read(reader: &Reader) -> Result<KeysOfNodes, Failure> {
+pub(super) async fn read(reader: &Reader) -> Result<HashMap<String, NodeKeys>, Failure> {
     let with_keys = |node: Node| {
-        let keys = KeysOnNode::of(&node);
+        let keys = NodeKeys::on(&node);
         Some((node.metadata.name?, keys))
     };
     let nodes = reader.select_nodes(None, with_keys).await?;
     Ok(nodes.into_iter().collect())
 }
 
-/// The keys of locks that have ended or expired, those of holds that are missing, and the holds without a label that the
-/// node policy would respect.
+/// The keys of locks that have ended or expired, and the locks whose Nodes lack what they ask for. With `fix`, the keys are
+/// removed and set.
 pub(super) async fn check(
     session: &Session<'_>,
-    reader: &Reader,
-    mut nodes: KeysOfNodes,
-    leases: &LocksByNode,
-    is_policy_on: bool,
+    nodes: &HashMap<String, NodeKeys>,
+    leases: &HashMap<String, NodeLease>,
     fix: bool,
 ) -> Vec<Finding> {
-    let now = || session.locks.server_time().now();
-    let left = nodes.left_over(leases, now());
+    let now = session.locks.server_time().now();
+    let (mut left, mut missing) = (Vec::new(), Vec::new());
+    for (node, keys) in nodes {
+        let lease = leases.get(node);
+        match keys.mismatch(lease, now) {
+            Some(Mismatch::Missing) => missing.extend(lease),
+            Some(Mismatch::LeftOver) => left.push(node.clone()),
+            None => {}
+        }
+    }
+    left.sort_unstable();
+    missing.sort_unstable_by(|one, other| one.node().cmp(other.node()));
+    let labeled = nodes.values().filter(|keys| keys.are_labeled()).count();
     let mut found = match fix {
-        _ if left.is_empty() => vec![Finding::Labels(nodes.labeled())],
-        true => remove(session, left, &mut nodes).await,
-        false => vec![Finding::LeftOver(
-            left.into_iter().map(|keys| keys.node).collect(),
-        )],
+        true => remove(session, left).await,
+        false if left.is_empty() => Vec::new(),
+        false => vec![Finding::LeftOver(left)],
     };
-    let without_id = nodes.without_lock_id();
-    found.extend((!without_id.is_empty()).then_some(Finding::WithoutLockId(without_id)));
-    let missing = nodes.missing_opt_outs(leases, now());
-    found.extend((!missing.is_empty()).then_some(Finding::MissingOptOuts(missing)));
-    if is_policy_on && reader.may("patch", "nodes", None).await == Known::Yes(true) {
-        let unlabeled = nodes.unlabeled_holds(leases);
-        found.extend((!unlabeled.is_empty()).then_some(Finding::Unlabeled(unlabeled)));
+    found.extend(match fix {
+        true => set(session, missing).await,
+        false if missing.is_empty() => Vec::new(),
+        false => vec![Finding::WithoutKeys(names(&missing))],
+    });
+    if found.is_empty() {
+        found.push(Finding::Labels(labeled));
     }
     found
 }
 
-/// Removes the keys that are `left`, from `nodes` too. If a holder renews an expired lock meanwhile, only its keys are
-/// missing.
-async fn remove(
-    session: &Session<'_>,
-    left: Vec<KeysOnNode>,
-    nodes: &mut KeysOfNodes,
-) -> Vec<Finding> {
+fn names(leases: &[&NodeLease]) -> Vec<String> {
+    leases.iter().map(|lease| lease.node().to_owned()).collect()
+}
+
+/// Removes the keys that are `left` on these nodes. If a holder renews an expired lock meanwhile, only its keys are missing.
+async fn remove(session: &Session<'_>, left: Vec<String>) -> Vec<Finding> {
     let (mut removed, mut stay, mut why) = (Vec::new(), Vec::new(), String::new());
-    for keys in left {
-        match session.remove_keys(&keys.node, None).await {
-            Ok(KeysRemoved::Done(_)) => {
-                nodes.clear(&keys.node);
-                removed.push(keys.node);
-            }
-            Ok(KeysRemoved::WithoutLockId) => nodes.keep_label(&keys.node),
-            Ok(KeysRemoved::Nothing) => nodes.clear(&keys.node),
-            Ok(KeysRemoved::StillHeld) => {}
+    for node in left {
+        match node_keys::clear(&session.locks, &node, false).await {
+            Ok(Some(keys)) if !keys.is_empty() => removed.push(node),
+            Ok(_) => {}
             Err(error) => {
-                stay.push(keys.node);
-                why = error.to_string();
+                stay.push(node);
+                why = KeysError::from(error).to_string();
             }
         }
     }
-    let mut found = Vec::new();
-    if !removed.is_empty() {
-        found.push(Finding::Removed(removed));
+    let removed = (!removed.is_empty()).then_some(Finding::Removed(removed));
+    let stay = (!stay.is_empty()).then_some(Finding::NotRemoved { nodes: stay, why });
+    removed.into_iter().chain(stay).collect()
+}
+
+/// Sets what these locks ask of their Nodes.
+async fn set(session: &Session<'_>, missing: Vec<&NodeLease>) -> Vec<Finding> {
+    let (mut set, mut lack, mut why) = (Vec::new(), Vec::new(), String::new());
+    for lease in missing {
+        let node = lease.node().to_owned();
+        match node_keys::set(&session.locks, lease, Mode::Update).await {
+            Ok(_) => set.push(node),
+            Err(error) => {
+                lack.push(node);
+                why = KeysError::from(error).to_string();
+            }
+        }
     }
-    if !stay.is_empty() {
-        found.push(Finding::NotRemoved { nodes: stay, why });
-    }
-    if found.is_empty() {
-        found.push(Finding::Labels(nodes.labeled()));
-    }
-    found
+    let set = (!set.is_empty()).then_some(Finding::KeysSet(set));
+    let lack = (!lack.is_empty()).then_some(Finding::KeysNotSet { nodes: lack, why });
+    set.into_iter().chain(lack).collect()
 }

@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use maintenance_lease::{ApiError, MEDIK8S_LEASES};
-use other_tools::{kured_locks, medik8s_finding};
+use node_keys::{kured_locks, medik8s_finding};
 use pod_safety::cluster::Reader;
 
 use super::unread::unread;

@@ -2,7 +2,7 @@
 //! the operator has not accepted.
 
 use k8s_openapi::api::core::v1::Node;
-use other_tools::{Activity, findings};
+use node_keys::{Activity, findings};
 use pod_safety::fencing::Cost;
 use pod_safety::fencing::steps::{Refusal, Unread};
 

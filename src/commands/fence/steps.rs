@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use kube::ResourceExt as _;
 use maintenance_lease::protocol::LockId;
-use maintenance_lease::{BREAKS, Change, NodeLease};
-use other_tools::Finding;
+use maintenance_lease::{Change, NodeLease};
+use node_keys::{Asked, Cordon, Finding};
 use pod_safety::Known;
 use pod_safety::fencing::steps::{AcceptedRisks, Lock, Step, Unread};
 use pod_safety::fencing::{
@@ -250,7 +249,9 @@ impl FenceRun<'_> {
         }
         if step == Step::Hold && Terminal::can_ask() {
             let ticket = self.args.ticket.ticket.as_deref();
-            target.may_hold(self.hold_reason(), ticket).await?;
+            target
+                .may_hold(self.hold_reason(), ticket, self.args.suspect)
+                .await?;
         }
         let place = target.session.place();
         let state = &observed.evidence.state;
@@ -270,7 +271,9 @@ impl FenceRun<'_> {
 
     async fn hold(&self) -> Result<Change, Failure> {
         let ticket = self.args.ticket.ticket.as_deref();
-        self.target.hold(self.hold_reason(), ticket).await
+        // Nothing new is scheduled to a suspect, because it is about to be powered off.
+        let cordon = self.args.suspect;
+        self.target.hold(self.hold_reason(), ticket, cordon).await
     }
 
     /// Takes the hold that this run ends again if it fails.
@@ -282,8 +285,8 @@ impl FenceRun<'_> {
         Ok(())
     }
 
-    /// Labels the Node of this fencing's hold, also if an earlier run ended before it could. Replaces the hold if that run had
-    /// begun to end it. Returns whether the Node or the hold may have changed.
+    /// Labels the Node of this fencing's hold, also if an earlier run ended before it could. Renews the hold of a run that did not
+    /// cordon, if this one does. Returns whether the Node or the hold may have changed.
     ///
     /// # Errors
     /// If the hold is refused, or that the command was interrupted.
@@ -294,16 +297,14 @@ impl FenceRun<'_> {
         if self.is_labeled {
             return Ok(false);
         }
-        let evidence = &observed.evidence;
-        let ended = evidence.node.annotations().get(BREAKS);
-        let lock_id = hold.lock_id().map(|id| id.to_string());
-        if ended.is_some() && ended == lock_id.as_ref() && evidence.state.record.is_none() {
-            self.take_hold().await?;
+        let cordon = self.args.suspect;
+        let cordons = Asked::of(hold).is_some_and(|asked| asked.cordon == Cordon::Set);
+        if cordon && !cordons {
+            self.hold().await?;
             return Ok(true);
         }
         self.is_labeled = true;
-        // Nothing new is scheduled to a suspect, because it is about to be powered off.
-        self.target.label(hold, self.args.suspect).await?;
+        self.target.label(hold, cordon).await?;
         Ok(true)
     }
 

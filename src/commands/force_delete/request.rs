@@ -12,6 +12,7 @@ use super::context::Run;
 use super::locks::Locks;
 use crate::error::Failure;
 use crate::run::interruption::Interruption;
+use crate::run::session::FIELD_MANAGER;
 
 /// The result of a delete request.
 #[derive(Debug)]
@@ -72,8 +73,7 @@ impl Run<'_> {
         }
         let job_waits = pod.filter(|pod| pod.job_waits);
         if let Some(pod) = job_waits {
-            let manager = &self.args.write.field_manager;
-            match self.reader.fail_pod(pod, manager).await {
+            match self.reader.fail_pod(pod, FIELD_MANAGER).await {
                 Ok(()) if locks.last() => {}
                 // What was checked may be outdated once the lock has ended.
                 Ok(()) => return Ok(Answer::Done(Deletion::Changed)),

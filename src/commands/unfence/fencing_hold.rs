@@ -77,7 +77,7 @@ impl UnfenceRun<'_> {
     pub(super) async fn end_hold(&self) -> Result<(), Failure> {
         let (target, terminal) = (self.target, self.target.terminal());
         let Some(hold) = &self.hold else {
-            return target.remove_lost_label().await;
+            return Ok(());
         };
         let Err(failure) = target.unhold(hold).await else {
             return Ok(());

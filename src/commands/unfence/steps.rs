@@ -61,14 +61,11 @@ impl UnfenceRun<'_> {
         self.check_lock(&observed)?;
         if !self.is_fenced {
             // An earlier run ended before its last step.
-            match &self.hold {
-                Some(hold) => {
-                    self.confirm_unfinished(hold).await?;
-                    // Another hook may have started while the operator answered.
-                    self.hook.clear_other(&target.observed().await?).await?;
-                    target.unhold(hold).await?;
-                }
-                None => target.remove_lost_label().await?,
+            if let Some(hold) = &self.hold {
+                self.confirm_unfinished(hold).await?;
+                // Another hook may have started while the operator answered.
+                self.hook.clear_other(&target.observed().await?).await?;
+                target.unhold(hold).await?;
             }
             return self.end_unfenced(&observed).await;
         }

@@ -85,7 +85,7 @@ pub(crate) struct WithArgs {
 
     /// Use a lock that you already hold; renew it, but do not release it
     ///
-    /// -m, --ticket, --protect, --cordon and --opt-outs change that lock, and stay until it ends. A hold stays as it is.
+    /// -m, --ticket, --cordon and --opt-outs change that lock, and stay until it ends. A hold stays as it is.
     #[arg(long)]
     pub(crate) reentry: bool,
 

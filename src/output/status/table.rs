@@ -12,6 +12,7 @@ use crate::text::escape;
 use crate::words::cells::{last_reason, left, none, reason_and_ticket, text, unknown, unreadable};
 use crate::words::health;
 use crate::words::holder_name::{brief, of_node};
+use crate::words::keys;
 use crate::words::other_tools::sentences;
 use crate::words::state::ShownState;
 use crate::words::time::rfc3339;
@@ -119,7 +120,16 @@ impl Column {
                 (None, None) => unknown(),
             },
             Self::OtherTools => match (view.findings, view.health) {
-                (Some(findings), _) => sentences(findings, now).unwrap_or_else(none),
+                (Some(findings), _) => {
+                    let all = sentences(findings, now).into_iter();
+                    let all = all.chain(keys::mismatch(view.keys, view.lease, now));
+                    let all: Vec<String> = all.collect();
+                    if all.is_empty() {
+                        none()
+                    } else {
+                        all.join("; ")
+                    }
+                }
                 (None, _) if view.row.row().is_some_and(NodeRow::is_cordoned) => {
                     "cordoned".to_owned()
                 }

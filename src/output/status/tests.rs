@@ -37,7 +37,6 @@ fn row(status: &str) -> NodeLookup {
         uid: String::new(),
         deleting: false,
         labels: BTreeMap::new(),
-        ended_lock: None,
         fenced: false,
     })
 }

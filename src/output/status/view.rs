@@ -2,7 +2,7 @@
 
 use maintenance_lease::protocol::Instant;
 use maintenance_lease::{NodeLease, NodeLookup};
-use other_tools::{Finding, NodeKeys};
+use node_keys::{Finding, NodeKeys};
 use pod_safety::node_health::Health;
 
 use crate::words::fencing_annotations::FencingAnnotations;

@@ -3,13 +3,14 @@
 
 use maintenance_lease::protocol::{LockId, Now, State};
 use maintenance_lease::{Change, Done, Error, Hold, Maintenance, NodeLease};
+use node_keys::{Asked, OptOuts};
 use pod_safety::fencing::fencing_hold::{PURPOSE, is_of_fencing, protects_fencing};
 use pod_safety::fencing::steps::Lock;
 
 use super::run_hook::GRACE;
 use super::target::{FencingTarget, Observed};
 use crate::args::lock_id::LockIds;
-use crate::args::protect::Protection;
+use crate::args::protect::asked;
 use crate::error::{Failure, FencingRefusal, FencingWrite, HookError, LockAfter};
 use crate::run::side_effects::SideEffects;
 use crate::run::variables::is_held_by;
@@ -41,9 +42,10 @@ impl FencingTarget<'_> {
         &self,
         reason: String,
         ticket: Option<&str>,
+        cordon: bool,
     ) -> Result<(), Failure> {
         let locks = self.locks().in_dry_run();
-        let options = hold_options(reason, ticket);
+        let options = hold_options(reason, ticket, cordon);
         let holding = locks.hold_seen(&self.node, &options, None, None);
         self.interrupt
             .or(async { Ok(holding.await.map(drop)?) })
@@ -58,8 +60,9 @@ impl FencingTarget<'_> {
         &self,
         reason: String,
         ticket: Option<&str>,
+        cordon: bool,
     ) -> Result<Change, Failure> {
-        let options = hold_options(reason, ticket);
+        let options = hold_options(reason, ticket, cordon);
         let locks = self.locks();
         let change = self
             .write_lock(locks.hold_seen(&self.node, &options, None, None))
@@ -82,24 +85,21 @@ impl FencingTarget<'_> {
         lease.filter(|lease| is_of_fencing(lease, self.now()) && self.locks().is_own(lease))
     }
 
-    /// Labels the Node of this hold, unless it is labeled already, and cordons it if `cordon` is set. Reports why if that
-    /// fails: the hold counts without the label.
+    /// Labels the Node of this hold, and cordons it if `cordon` is set. Reports why if that fails: the hold counts without the
+    /// label.
     ///
     /// # Errors
     /// If the Node is not cordoned as wanted, or that the command was interrupted.
     pub(crate) async fn label(&self, hold: &NodeLease, cordon: bool) -> Result<(), Failure> {
-        let wanted = Protection {
-            cordon,
-            ..Protection::LABEL
-        };
-        let labeling = self.session.set_held_label(hold, &wanted);
-        let protected = self
+        let asked = keys_of_fencing(cordon);
+        let labeling = self.session.label(hold, &asked);
+        let is_labeled = self
             .interrupt
             .with_grace(async { Ok(labeling.await) })
             .await?;
-        match protected.is_uncordoned {
-            false => Ok(()),
-            true => Err(Failure::Hook(HookError::NotCordoned {
+        match is_labeled || !cordon {
+            true => Ok(()),
+            false => Err(Failure::Hook(HookError::NotCordoned {
                 node: self.node.clone(),
             })),
         }
@@ -111,24 +111,27 @@ impl FencingTarget<'_> {
     /// # Errors
     /// For example, if a policy denies it, or if it was interrupted.
     pub(crate) async fn may_unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
-        let end = async |locks: &Maintenance| self.end_hold(locks, lease).await;
-        let checking = self.session.may_end_lock(&end);
-        let checked = self.interrupt.or(async { Ok(checking.await?) }).await;
-        match checked {
+        let locks = self.locks().in_dry_run();
+        let checking = async { Ok(self.end_hold(&locks, lease).await.map(drop)?) };
+        match self.interrupt.or(checking).await {
             Err(failure) if words::taken_by(&failure).is_some() => Ok(()),
+            // Only the write itself can show it.
+            Err(Failure::Lock(Error::Api(error))) if error.lacks_dry_run_support() => Ok(()),
+            // A dry run never takes effect.
+            Err(Failure::Lock(Error::Unknown { source, .. })) => Err(Error::Api(source).into()),
             checked => checked,
         }
     }
 
-    /// Removes the held label, and ends the hold in `lease`, and no other. After Ctrl-C it waits a moment for the
+    /// Ends the hold in `lease`, and no other, and then removes the held label. After Ctrl-C it waits a moment for the
     /// answers.
     ///
     /// # Errors
     /// If it was replaced by another lock, if it can't be written, or if the result is unknown.
     pub(crate) async fn unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
-        let end = async |locks: &Maintenance| self.end_hold(locks, lease).await;
+        let end = self.end_hold(self.locks(), lease);
         let change = self
-            .write_lock(self.session.end_lock(Some(lease), end))
+            .write_lock(self.session.end_lock(end))
             .await
             .map_err(|failure| self.if_unknown(FencingWrite::EndHold, failure))?;
         let is_ended = change.done == Done::Released;
@@ -139,24 +142,6 @@ impl FencingTarget<'_> {
 
     async fn end_hold(&self, locks: &Maintenance, lease: &NodeLease) -> Result<Change, Error> {
         locks.unhold_seen(&self.node, Some(lease), None).await
-    }
-
-    /// Removes the held label of a hold whose Lease is lost.
-    ///
-    /// # Errors
-    /// If the Node can't be read or written, or that the command was interrupted.
-    pub(crate) async fn remove_lost_label(&self) -> Result<(), Failure> {
-        if self.is_dry_run() {
-            return Ok(());
-        }
-        let session = &self.session;
-        let removing = session.remove_held_label(&self.node, None);
-        let stays = self
-            .interrupt
-            .with_grace(async { Ok(removing.await?) })
-            .await?;
-        session.report_stays(&self.node, stays);
-        Ok(())
     }
 
     /// The `failure` of a write, unless its result is unknown.
@@ -238,12 +223,17 @@ impl FencingTarget<'_> {
     }
 }
 
-fn hold_options(reason: String, ticket: Option<&str>) -> Hold {
-    let options = Hold::new(reason).purpose(PURPOSE);
+fn hold_options(reason: String, ticket: Option<&str>, cordon: bool) -> Hold {
+    let keys = keys_of_fencing(cordon).to_string();
+    let options = Hold::new(reason).purpose(PURPOSE).keys(keys);
     match ticket {
         Some(ticket) => options.ticket(ticket),
         None => options,
     }
+}
+
+fn keys_of_fencing(cordon: bool) -> Asked {
+    asked(cordon, OptOuts::None)
 }
 
 /// Checks that the lock in `lease`, if there is one, may be ended before its node is unfenced.

@@ -26,7 +26,7 @@ use crate::output::print;
 use crate::run::events;
 use crate::run::interruption::{Interruption, exit_at_interrupt};
 use crate::run::problems::Problems;
-use crate::run::session::{Session, Start};
+use crate::run::session::{FIELD_MANAGER, Session, Start};
 use crate::run::variables::HOLDER;
 use crate::ui::Terminal;
 use crate::words::change::dry_run_suffix;
@@ -239,8 +239,9 @@ impl FencingTarget<'_> {
         patch: &Value,
         tries: &mut Attempts,
     ) -> Result<bool, Failure> {
-        let manager = &self.write.field_manager;
-        let patching = self.reader.patch_node(&self.node, patch, manager, true);
+        let patching = self
+            .reader
+            .patch_node(&self.node, patch, FIELD_MANAGER, true);
         let patching = async { Ok(patching.await) };
         let answer = self.interrupt.or(patching).await?;
         let answer = answer.map(drop);
@@ -288,8 +289,9 @@ impl FencingTarget<'_> {
         if self.is_dry_run() {
             return Ok((Written::Yes, None));
         }
-        let manager = &self.write.field_manager;
-                let patching = self.reader.patch_node(&self.node, patch, manager, false);
+        let patching = self
+            .reader
+            .patch_node(&self.node, patch, FIELD_MANAGER, false);
         let patching = async { Ok(patching.await) };
         match self.interrupt.with_grace(patching).await {
             Ok(Ok(node)) => Ok((Written::Yes, Some(node))),

@@ -7,8 +7,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use maintenance_lease::protocol::{Instant, Now};
-use maintenance_lease::{Accept, ApiError, BREAKS, Call, NodeLookup, NodeRow};
-use other_tools::{Finding, NodeKeys, findings, medik8s_lease_path};
+use maintenance_lease::{Accept, ApiError, Call, NodeLookup, NodeRow};
+use node_keys::{Finding, NodeKeys, findings, medik8s_lease_path};
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::{Attempt, record};
 use pod_safety::node_health::{Health, Heartbeat, NodeState, Status};
@@ -251,7 +251,7 @@ pub(crate) async fn medik8s_finding(session: &Session<'_>, node: &str) -> Option
     let call = Call::get(medik8s_lease_path(node), Accept::Json);
     let answer = session.locks.requests().call(&call).await.ok()?;
     let lease: Lease = serde_json::from_slice(&answer).ok()?;
-    other_tools::medik8s_finding(&lease, session.locks.server_time().now())
+    node_keys::medik8s_finding(&lease, session.locks.server_time().now())
 }
 
 fn right_on_heartbeats() -> String {
@@ -291,7 +291,7 @@ impl Found {
             row: row(name, node, &state),
             hook: Attempt::on(node),
             findings: findings(node),
-            keys: NodeKeys::set_by_locks(node),
+            keys: NodeKeys::on(node),
             state,
         }
     }
@@ -335,7 +335,6 @@ fn row(name: &str, node: &Node, state: &NodeState) -> NodeRow {
         uid: node.metadata.uid.clone().unwrap_or_default(),
         deleting: node.metadata.deletion_timestamp.is_some(),
         labels: node.metadata.labels.clone().unwrap_or_default(),
-        ended_lock: node.annotations().get(BREAKS).cloned(),
         fenced: node.annotations().contains_key(record::ANNOTATION),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeLookup, NodeRow};
-use other_tools::{Finding, NodeKeys, may_have_keys};
+use node_keys::{Asked, Finding, NodeKeys};
 use pod_safety::node_health::{Health, is_fresh};
 
 use super::node_details::{DetailsRead, NodeDetails};
@@ -135,7 +135,7 @@ impl Snapshot {
         let lease = self.leases.get(node);
         !row.is_ready()
             // Many tools cordon a node first. Only wide output shows what they do, and what locks set.
-            || self.wide && (row.is_cordoned() || lease.is_some_and(may_have_keys))
+            || self.wide && (row.is_cordoned() || lease.and_then(Asked::of).is_some())
             || heartbeat.is_some_and(|&heartbeat| !is_fresh(Some(heartbeat.into()), now))
             || lease.is_some_and(|lease| lease.is_fenced() || lease.state(now) == State::AdminHold)
     }

@@ -140,19 +140,22 @@ pub(crate) enum Finding {
         nodes: Vec<String>,
         why: String,
     },
-    /// Nodes with a held label, but without the id of the lock that set it.
-    WithoutLockId(Vec<String>),
+    /// The nodes whose locks ask for keys that are not on the Nodes.
+    WithoutKeys(Vec<String>),
+    /// They were set.
+    KeysSet(Vec<String>),
+    /// They were not.
+    KeysNotSet {
+        nodes: Vec<String>,
+        why: String,
+    },
     Labels(usize),
-    /// Nodes on hold, each with the opt-outs that somebody else removed.
-    MissingOptOuts(Vec<(String, Vec<String>)>),
     /// No other tool holds a lock of its own.
     NoOtherLock,
     /// The nodes for which kured holds its lock, and since when.
     KuredLocks(Vec<(String, Option<Span>)>),
     /// The nodes for which operators of medik8s hold a Lease, and which operator it is.
     Medik8sLeases(Vec<(String, String)>),
-    /// Nodes on hold that lack the label.
-    Unlabeled(Vec<String>),
     /// This could not be read.
     Unread {
         what: Source,

@@ -13,7 +13,7 @@ use crate::error::{Failure, FencingWrite, HookEnd, HookError};
 use crate::text::escape;
 use crate::words::failure::unanswered;
 use crate::words::hint_command::Program;
-use crate::words::node_keys::check_webhooks;
+use crate::words::keys::check_webhooks;
 use crate::words::time::{clock, length};
 
 /// What failed if a hook was not run.

@@ -102,7 +102,7 @@ fn a_lock_whose_id_nobody_reads_is_released() {
         let node = cluster.node("worker-1");
         for words in [
             &["acquire", &node, "-o", "lock-id"][..],
-            &["acquire", &node, "-o", "json", "--protect"],
+            &["acquire", &node, "-o", "json", "--opt-outs=none"],
             &["hold", &node, "-m", "disk", "-o", "yaml"],
         ] {
             let run = cluster.maint(words).unread_stdout().run();

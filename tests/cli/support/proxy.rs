@@ -54,8 +54,6 @@ pub(crate) enum Treatment {
     Without(&'static str),
     /// Forwards it as a request of this API user, who is in system:masters. `kubectl proxy` adds credentials like this.
     As(&'static str),
-    /// Forwards it with this field in its body, a JSON pointer, and the field's value.
-    With(&'static str, &'static str),
     /// Forwards it. The last byte of the answer waits until the test lets it pass.
     KeepEnd,
     /// Keeps it until the test lets it pass, even if the client no longer waits for the answer.
@@ -291,15 +289,14 @@ impl RequestHandler {
             onwards = onwards.header("impersonate-group", "system:masters");
         }
         let body = match treatment {
-            Treatment::Without(field) => changed(&body.to_bytes(), field, None),
-            Treatment::With(field, value) => changed(&body.to_bytes(), field, Some(value)),
+            Treatment::Without(field) => without(&body.to_bytes(), field),
             _ => body.to_bytes(),
         };
         let onwards = onwards
             .body(Body::from(body))
             .expect("a request that came in");
         match treatment {
-            Treatment::Pass | Treatment::As(_) | Treatment::Without(_) | Treatment::With(..) => {
+            Treatment::Pass | Treatment::As(_) | Treatment::Without(_) => {
                 forward(self.client.clone(), onwards).await
             }
             Treatment::Ahead(seconds) => {
@@ -346,17 +343,12 @@ impl RequestHandler {
     }
 }
 
-/// The JSON `body` with this value of a field, or without the field.
-fn changed(body: &[u8], field: &str, value: Option<&str>) -> Bytes {
+/// The JSON `body` without a field.
+fn without(body: &[u8], field: &str) -> Bytes {
     let mut body: Value = serde_json::from_slice(body).expect("JSON");
     let (parent, name) = field.rsplit_once('/').expect("a pointer");
-    let name = name.replace("~1", "/");
-    match (value, body.pointer_mut(parent)) {
-        (Some(value), Some(fields)) => fields[name] = json!(value),
-        (None, Some(Value::Object(fields))) => {
-            fields.remove(&name);
-        }
-        _ => {}
+    if let Some(Value::Object(fields)) = body.pointer_mut(parent) {
+        fields.remove(name);
     }
     Bytes::from(body.to_string())
 }

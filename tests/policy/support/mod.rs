@@ -47,13 +47,13 @@ pub(crate) const TOUR: [&str; 16] = [
     "acquire NODE --duration 30m",
     "hold NODE -m disk --expect-until 2d",
     "unhold NODE",
-    "acquire NODE --protect",
+    "acquire NODE --opt-outs=none",
     "release NODE",
     "hold NODE -m disk --cordon",
     "unhold NODE",
     "acquire NODE --cordon --opt-outs=auto",
     "release NODE",
-    "with NODE --protect -- true",
+    "with NODE --opt-outs=none -- true",
     "with NODE -m test -- true",
 ];
 

@@ -254,36 +254,10 @@ impl Running {
         };
         if needs_node {
             self.check_node(&seen.row)?;
-            self.replace_ended(&seen);
         }
         self.row = seen.row.into_row();
         self.read_with = seen.lease.as_ref().map(Owned::of);
         Ok(seen.lease)
-    }
-
-    /// Begins a new acquisition in place of the caller's own hold, if a command has begun to end that: what it left on the
-    /// Node keeps everybody from labeling the Node for that hold.
-    fn replace_ended(&mut self, seen: &NodeAndLease) {
-        let (Verb::Hold { nonce, .. }, Some(lease), Some(row)) =
-            (self.task.verb, &seen.lease, seen.row.row())
-        else {
-            return;
-        };
-        let lock_id = lease.lock_id().map(|id| id.to_string());
-        let reduced = lease.reduced(&mut self.task.names);
-        let caller = self.task.caller;
-        let is_own = reduced
-            .holder
-            .is_some_and(|it| it.id == caller.hold_identity);
-        if is_own
-            && row.ended_lock.is_some()
-            && row.ended_lock == lock_id
-            && !self.task.meets_another_purpose(Some(lease))
-        {
-            let take_over = true;
-            let verb = Verb::Hold { nonce, take_over };
-            self.steps = WriteLoop::new(verb, caller, reduced.acquisition());
-        }
     }
 
     /// Continues with the Lease as it was seen now, until there is a decision. `None`: a race was lost and the

@@ -1,6 +1,7 @@
 //! The predicted result of a write, for dry runs that send nothing.
 
 use super::change::Task;
+use super::patch::keys;
 use crate::lease::NodeLease;
 use crate::notes::Notes;
 use crate::protocol::{Version, Write};
@@ -49,6 +50,7 @@ pub(super) fn predicted(
             lease.notes.released_by = None;
             lease.notes.user.clone_from(&task.extras.user);
             lease.notes.purpose.clone_from(&task.extras.purpose);
+            lease.notes.keys = keys(on, &task.extras);
         }
         Write::Renew { at, duration, .. } => {
             lease.renewed = Some(at);
@@ -58,8 +60,9 @@ pub(super) fn predicted(
             }
             if task.extras.hold {
                 lease.notes.hold_until.clone_from(&task.extras.hold_until);
-            } else if task.extras.purpose.is_some() {
-                lease.notes.purpose.clone_from(&task.extras.purpose);
+            }
+            if task.extras.keys.is_some() {
+                lease.notes.keys = keys(on, &task.extras);
             }
         }
         Write::Release { renewed, .. } => {
@@ -70,6 +73,7 @@ pub(super) fn predicted(
             if !lease.is_of_election() {
                 lease.notes.purpose = None;
             }
+            lease.notes.keys = None;
             lease.notes.nonce = None;
             lease.renewed = Some(renewed);
             lease.duration = 1;

@@ -18,8 +18,6 @@ pub struct NodeRow {
     pub deleting: bool,
     /// Its labels; empty if the row was requested without metadata.
     pub labels: BTreeMap<String, String>,
-    /// The lock id in its annotation [`BREAKS`](crate::BREAKS): a command has begun to end that hold, or has ended it.
-    pub ended_lock: Option<String>,
     /// It has the record of a fencing; false if the row was requested without metadata.
     pub fenced: bool,
 }
@@ -104,8 +102,6 @@ struct Metadata {
 
 #[derive(Default, Deserialize)]
 struct Annotations {
-    #[serde(rename = "kubectl-maint.dev/breaks")]
-    breaks: Option<String>,
     #[serde(rename = "kubectl-maint.dev/fenced")]
     fenced: Option<IgnoredAny>,
 }
@@ -146,7 +142,6 @@ impl Columns {
             uid: metadata.uid,
             deleting: metadata.deletion_timestamp.is_some(),
             labels: metadata.labels,
-            ended_lock: metadata.annotations.breaks,
             fenced: metadata.annotations.fenced.is_some(),
         })
     }
@@ -165,7 +160,7 @@ mod tests {
             .row(
                 br#"{"cells":["5m","worker-1","NotReady,SchedulingDisabled"],
                 "object":{"metadata":{"uid":"u","labels":{"pool":"gpu"},
-                "annotations":{"kubectl-maint.dev/breaks":"u.1.n","kubectl-maint.dev/fenced":"{}"},
+                "annotations":{"kubectl-maint.dev/fenced":"{}"},
                 "deletionTimestamp":"2026-01-01T00:00:00Z"}}}"#,
             )
             .expect("a row");
@@ -175,7 +170,6 @@ mod tests {
         assert!(row.deleting);
         assert_eq!(row.uid, "u");
         assert_eq!(row.labels["pool"], "gpu");
-        assert_eq!(row.ended_lock.as_deref(), Some("u.1.n"));
         assert!(row.fenced);
     }
 

@@ -6,7 +6,7 @@ use super::wire;
 use crate::bugs::{self, Bug};
 use crate::history;
 use crate::lease::NodeLease;
-use crate::notes::{BREAKS, CLEANUP, PROTECTION, annotation, mark, mark_of_release};
+use crate::notes::{BREAKS, CORDON, HELD_LABEL, KEPT_CORDON, annotation, mark, mark_of_release};
 use crate::protocol::{Names, Write};
 use crate::repository::Repository;
 
@@ -21,6 +21,8 @@ pub(crate) struct WriteDetails {
     pub(crate) hold_until: Option<String>,
     /// The purpose of a new acquisition, if a program has to recognize it later.
     pub(crate) purpose: Option<String>,
+    /// What the lock asks of its Node. `None`: nothing, and a renewal asks for what it did.
+    pub(crate) keys: Option<String>,
     /// The write is a hold, so it sets or removes the expected end.
     pub(crate) hold: bool,
     /// Who releases, if not the holder.
@@ -139,6 +141,7 @@ fn annotations(
     let outdated = seen.is_some_and(|lease| lease.notes.outdated);
     let had_ticket = seen.is_some_and(|lease| lease.notes.ticket.is_some());
     let had_purpose = seen.is_some_and(|lease| lease.notes.purpose.is_some());
+    let had_keys = seen.is_some_and(|lease| lease.notes.keys.is_some());
     let of_election = seen.is_some_and(NodeLease::is_of_election);
     let taken_over = seen.filter(|_| extras.takes_over && before.is_some());
     let mut set = Map::new();
@@ -181,10 +184,12 @@ fn annotations(
             if had_ticket || extras.ticket.is_some() {
                 note(annotation::TICKET, json!(extras.ticket));
             }
-            let purpose = extras.purpose.as_deref();
-            let purpose = purpose.or_else(|| inherited_purpose(seen, extras));
-            if had_purpose || purpose.is_some() {
-                note(annotation::PURPOSE, json!(purpose));
+            if had_purpose || extras.purpose.is_some() {
+                note(annotation::PURPOSE, json!(extras.purpose));
+            }
+            let keys = keys(seen, extras);
+            if had_keys || keys.is_some() {
+                note(annotation::KEYS, json!(keys));
             }
             if let Some(before) = before {
                 note(annotation::LAST_HOLDER, json!(before));
@@ -207,8 +212,9 @@ fn annotations(
             }
             if extras.hold {
                 note(annotation::HOLD_UNTIL, json!(extras.hold_until));
-            } else if let Some(purpose) = &extras.purpose {
-                note(annotation::PURPOSE, json!(purpose));
+            }
+            if extras.keys.is_some() {
+                note(annotation::KEYS, json!(keys(seen, extras)));
             }
         }
         Write::Release { at, .. } => {
@@ -225,6 +231,9 @@ fn annotations(
             if had_purpose && !of_election {
                 note(annotation::PURPOSE, Value::Null);
             }
+            if had_keys {
+                note(annotation::KEYS, Value::Null);
+            }
             // The remaining text does not belong to the next holder, whatever tool they use.
             let words = seen.filter(|_| extras.reason.is_some());
             let mark = words.map(|lease| mark_of_release(lease.transitions));
@@ -237,12 +246,18 @@ fn annotations(
     set
 }
 
-/// The purpose of a lock that has none of its own. Until its Node is clean, the Lease says that it may not be. A hold
-/// writes on the Node itself.
-fn inherited_purpose(seen: Option<&NodeLease>, extras: &WriteDetails) -> Option<&'static str> {
-    let purpose = seen.and_then(NodeLease::purpose);
-    let is_left = matches!(purpose, Some(PROTECTION | CLEANUP));
-    (is_left && !extras.hold).then_some(CLEANUP)
+/// What the lock after a write asks of its Node. The cordon of the lock on `seen` is kept: only the end of the last lock undoes
+/// it.
+pub(super) fn keys(seen: Option<&NodeLease>, extras: &WriteDetails) -> Option<String> {
+    let has = |keys: &str, wanted: &str| keys.split(',').any(|key| key == wanted);
+    let before = seen.filter(|lease| lease.holder().is_some());
+    let before = before.and_then(NodeLease::keys).unwrap_or_default();
+    let is_cordoned = has(before, CORDON) || has(before, KEPT_CORDON);
+    match &extras.keys {
+        None if is_cordoned => Some(format!("{HELD_LABEL},{KEPT_CORDON}")),
+        Some(keys) if is_cordoned && !has(keys, CORDON) => Some(format!("{keys},{KEPT_CORDON}")),
+        keys => keys.clone(),
+    }
 }
 
 /// The mark of the acquisition in `lease`, which a write ends.
@@ -447,43 +462,70 @@ mod tests {
         let with = seen(r#","annotations":{"kubectl-maint.dev/purpose":"fencing"}"#);
         assert_eq!(with.purpose(), Some("fencing"));
         assert_eq!(purpose(&with, None), Some(Value::Null));
-        // What a lock wrote on its Node may be there until somebody has removed it.
-        for left in ["protection", "cleanup"] {
-            let left = format!(r#","annotations":{{"kubectl-maint.dev/purpose":"{left}"}}"#);
-            let left = seen(&left);
-            assert_eq!(purpose(&left, None), Some(json!("cleanup")));
-            assert_eq!(
-                purpose(&left, Some("protection")),
-                Some(json!("protection"))
-            );
-            let hold = WriteDetails {
-                hold: true,
-                ..WriteDetails::default()
-            };
-            let patch = merge_patch(&write, &left, &hold, &names);
-            let found = &patch["metadata"]["annotations"]["kubectl-maint.dev/purpose"];
-            assert_eq!(*found, Value::Null);
-        }
     }
 
     #[test]
-    fn a_renewal_that_enters_a_lock_gives_it_its_purpose() {
+    fn the_keys_are_those_of_one_lock_and_a_cordon_is_kept() {
         let mut names = Names::default();
-        let lease = seen("");
-        let renew = Write::Renew {
-            of: lease.reduced(&mut names).acquisition().expect("held"),
-            at: Instant::from_micros(0),
-            duration: 60,
-        };
-        for (hold, expected) in [(false, json!("protection")), (true, Value::Null)] {
+        let asked = |write: &Write, names: &Names, before: Option<&str>, keys: Option<&str>| {
+            let before = before.map_or_else(String::new, |keys| {
+                format!(r#","annotations":{{"kubectl-maint.dev/keys":"{keys}"}}"#)
+            });
             let extras = WriteDetails {
-                purpose: Some("protection".to_owned()),
-                hold,
+                keys: keys.map(ToOwned::to_owned),
                 ..WriteDetails::default()
             };
-            let patch = merge_patch(&renew, &lease, &extras, &names);
-            let found = &patch["metadata"]["annotations"]["kubectl-maint.dev/purpose"];
-            assert_eq!(*found, expected);
+            let patch = merge_patch(write, &seen(&before), &extras, names);
+            let annotations = &patch["metadata"]["annotations"];
+            annotations.get("kubectl-maint.dev/keys").cloned()
+        };
+        let acquisition = acquire(&mut names);
+        let of = seen("").reduced(&mut names).acquisition().expect("held");
+        let at = Instant::from_micros(1);
+        let renewal = Write::Renew {
+            of,
+            at,
+            duration: 60,
+        };
+        let release = Write::Release {
+            of,
+            at,
+            renewed: at,
+        };
+        for (write, before, keys, expected) in [
+            (&acquisition, None, None, None),
+            (&acquisition, None, Some("held"), Some(json!("held"))),
+            (&acquisition, Some("held,fluo"), None, Some(Value::Null)),
+            (
+                &acquisition,
+                Some("held,cordon"),
+                None,
+                Some(json!("held,kept-cordon")),
+            ),
+            (
+                &acquisition,
+                Some("held,kept-cordon"),
+                Some("held,auto"),
+                Some(json!("held,auto,kept-cordon")),
+            ),
+            (
+                &acquisition,
+                Some("held,cordon"),
+                Some("held,cordon"),
+                Some(json!("held,cordon")),
+            ),
+            (&renewal, Some("held,cordon"), None, None),
+            (
+                &renewal,
+                Some("held,cordon"),
+                Some("held"),
+                Some(json!("held,kept-cordon")),
+            ),
+            (&release, Some("held,cordon"), None, Some(Value::Null)),
+            (&release, None, None, None),
+        ] {
+            let found = asked(write, &names, before, keys);
+            assert_eq!(found, expected, "{write:?}: {before:?}, {keys:?}");
         }
     }
 
@@ -561,6 +603,7 @@ mod tests {
                 "kubectl-maint.dev/reason": "new kernel",
                 "kubectl-maint.dev/hold-until": null,
                 "kubectl-maint.dev/purpose": null,
+                "kubectl-maint.dev/keys": null,
                 "kubectl-maint.dev/last-holder": null,
                 "kubectl-maint.dev/released-at": null,
                 "kubectl-maint.dev/released-by": null,

@@ -564,7 +564,7 @@ impl Maintenance {
         let verb = acquire_verb(options, duration, names.id(&nonce(&*self.api.env)));
         let extras = WriteDetails {
             ticket: options.ticket.clone(),
-            purpose: options.purpose.clone(),
+            keys: options.keys.clone(),
             ..WriteDetails::because(options.reason.as_deref())
         };
         let plan = Plan::new(verb, names, None, extras);
@@ -617,6 +617,7 @@ impl Maintenance {
                 .until
                 .map(|until| until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)),
             purpose: options.purpose.clone(),
+            keys: options.keys.clone(),
             hold: true,
             takes_over: named_acquisition.is_some(),
             ..WriteDetails::default()

@@ -19,9 +19,13 @@ where
     /// Releases what this call acquired at these places. Returns whether all is released.
     pub(super) async fn give_back(&mut self, is_meant: impl Fn(usize) -> bool) -> bool {
         let locks = self.locks;
-        let meant = self.taken.places.extract_if(.., |at, _| is_meant(*at));
-        let (given, kept): (BTreeMap<usize, Change>, BTreeMap<_, _>) =
-            meant.partition(|(_, change)| locks.is_new(change));
+        let taken = std::mem::take(&mut self.taken.places);
+        let (meant, others): (BTreeMap<usize, Change>, BTreeMap<_, _>) =
+            taken.into_iter().partition(|(at, _)| is_meant(*at));
+        self.taken.places = others;
+        let (given, kept): (BTreeMap<usize, Change>, BTreeMap<_, _>) = meant
+            .into_iter()
+            .partition(|(_, change)| locks.is_new(change));
         // A lock that was renewed is as it was found. One that became a hold stays.
         let became_holds = kept.into_iter().filter(|(_, it)| it.done == Done::Acquired);
         self.taken.places.extend(became_holds);

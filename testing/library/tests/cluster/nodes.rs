@@ -20,7 +20,6 @@ on_both_servers! { alone:
     acquiring_corrects_the_owner_of_an_earlier_nodes_lease,
     a_corrected_owner_is_not_replaced_by_an_earlier_node,
     a_hold_owns_as_an_acquisition_does,
-    a_hold_that_a_command_has_begun_to_end_gets_a_new_lock_id,
 }
 
 async fn deleting_the_node_collects_the_lease_and_a_new_node_starts_free(cluster: Cluster) {
@@ -201,31 +200,4 @@ async fn a_hold_owns_as_an_acquisition_does(cluster: Cluster) {
     assert_eq!(lease["metadata"]["ownerReferences"][0]["uid"], uid);
     assert_eq!(lease["spec"]["holderIdentity"], "kubeadm:alice");
     assert_eq!(lease["spec"]["leaseDurationSeconds"], i32::MAX);
-}
-
-/// That command has written the lock id of the ended hold to the Node, and was killed before it
-/// wrote the Lease.
-async fn a_hold_that_a_command_has_begun_to_end_gets_a_new_lock_id(cluster: Cluster) {
-    let node = cluster.node("n").await;
-    let alice = cluster.holder("alice");
-    let hold = Hold::new("disk").purpose("disks");
-    let first = alice.hold(&node, &hold).await.unwrap();
-    let same = alice.hold(&node, &hold).await.unwrap();
-    assert_eq!(
-        (same.done, same.lock_id()),
-        (Done::Renewed, first.lock_id())
-    );
-    let breaks = first.lock_id().unwrap().to_string();
-    let ended = json!({"metadata": {"annotations": {"kubectl-maint.dev/breaks": breaks}}});
-    cluster.patch(&format!("{NODES}/{node}"), ended).await;
-    let refused = refusal(alice.hold(&node, &Hold::new("another purpose")).await);
-    assert_eq!(refused.refusal, Refusal::OwnHold);
-    let anew = alice.hold(&node, &hold).await.unwrap();
-    assert_eq!(anew.done, Done::Acquired);
-    assert_ne!(anew.lock_id(), first.lock_id());
-    let again = alice.hold(&node, &hold).await.unwrap();
-    assert_eq!(
-        (again.done, again.lock_id()),
-        (Done::Renewed, anew.lock_id())
-    );
 }

@@ -1,6 +1,10 @@
 //! Who owns a field, as the API server records it in `managedFields`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
+use serde_json::Value;
+
+/// The field manager of the keys.
+pub const FIELD_MANAGER: &str = "kubectl-maint-node-keys";
 
 /// The names of the fields from the root of the object to this one.
 pub(crate) type Path<'a> = &'a [&'a str];
@@ -14,6 +18,24 @@ pub(crate) fn owners<'a>(
     entries.filter(move |entry| owns(entry, path))
 }
 
+/// Whether only our applies own the field at `path`.
+pub(crate) fn is_only_ours(metadata: &ObjectMeta, path: Path<'_>) -> bool {
+    let mut owners = owners(metadata, path).peekable();
+    owners.peek().is_some() && owners.all(is_ours)
+}
+
+/// Whether `entry` is that of our applies.
+pub(crate) fn is_ours(entry: &ManagedFieldsEntry) -> bool {
+    entry.operation.as_deref() == Some("Apply") && entry.manager.as_deref() == Some(FIELD_MANAGER)
+}
+
+/// What our applies own, as the server records it.
+pub(crate) fn own_fields(metadata: &ObjectMeta) -> Option<&Value> {
+    let mut entries = metadata.managed_fields.iter().flatten();
+    let entry = entries.find(|entry| is_ours(entry))?;
+    Some(&entry.fields_v1.as_ref()?.0)
+}
+
 fn owns(entry: &ManagedFieldsEntry, path: Path<'_>) -> bool {
     let Some(fields) = &entry.fields_v1 else {
         return false;
@@ -22,11 +44,6 @@ fn owns(entry: &ManagedFieldsEntry, path: Path<'_>) -> bool {
         fields.get(format!("f:{name}").as_str())
     });
     found.is_some()
-}
-
-/// Whether `entry` is that of server-side applies by `manager`.
-pub(crate) fn is_apply_of(entry: &ManagedFieldsEntry, manager: &str) -> bool {
-    entry.operation.as_deref() == Some("Apply") && entry.manager.as_deref() == Some(manager)
 }
 
 #[cfg(test)]
@@ -40,7 +57,7 @@ mod tests {
                 "fieldsV1": {"f:status": {}}},
             {"manager": "kubectl-cordon", "operation": "Update",
                 "fieldsV1": {"f:spec": {"f:unschedulable": {}}}},
-            {"manager": "ours", "operation": "Apply",
+            {"manager": FIELD_MANAGER, "operation": "Apply",
                 "fieldsV1": {"f:metadata": {"f:annotations": {"f:a.example/b": {}}}}},
         ]}))
         .expect("metadata");
@@ -49,10 +66,14 @@ mod tests {
             owners.filter_map(|entry| entry.manager.clone()).collect()
         };
         assert_eq!(names(&["spec", "unschedulable"]), ["kubectl-cordon"]);
-        assert_eq!(names(&["metadata", "annotations", "a.example/b"]), ["ours"]);
-        assert!(names(&["metadata", "annotations", "a.example/c"]).is_empty());
-        let entries = metadata.managed_fields.as_deref().unwrap_or_default();
-        let ours = entries.iter().map(|entry| is_apply_of(entry, "ours"));
-        assert_eq!(ours.collect::<Vec<_>>(), [false, false, true]);
+        let ours = ["metadata", "annotations", "a.example/b"];
+        assert_eq!(names(&ours), [FIELD_MANAGER]);
+        assert!(is_only_ours(&metadata, &ours));
+        for other in [
+            &["spec", "unschedulable"][..],
+            &["metadata", "annotations", "c"],
+        ] {
+            assert!(!is_only_ours(&metadata, other));
+        }
     }
 }

@@ -3,30 +3,33 @@
 //! [`OPT_OUTS`] has one entry for each tool. To add a tool, add an entry and an example to the test.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 
 use k8s_openapi::api::core::v1::Node;
 
-use crate::managed_fields::owners;
-use crate::node_keys::{CORDON, NodeKeys, SET, annotation, is_own_entry, own_entry};
+use crate::keys::NodeKeys;
 
 /// What tells a tool to leave a node alone: a key on the Node.
 #[derive(Debug)]
-struct OptOut {
+pub(crate) struct OptOut {
     /// The tool, as `--opt-outs` names it.
     tool: &'static str,
     /// A label; otherwise an annotation.
-    is_label: bool,
-    key: &'static str,
+    pub(crate) is_label: bool,
+    pub(crate) key: &'static str,
     /// The beginning of the keys that the tool sets on its Nodes; `None`: it sets none, so nobody can know.
     prefix: Option<&'static str>,
 }
 
 /// The value of all opt-outs.
-const OPTED_OUT: &str = "true";
+pub(crate) const OPTED_OUT: &str = "true";
+
+/// The name of [`OptOuts::Auto`].
+const AUTO: &str = "auto";
 
 /// The opt-outs that are known.
-const OPT_OUTS: [OptOut; 4] = [
+static OPT_OUTS: [OptOut; 4] = [
     OptOut {
         tool: "cluster-autoscaler",
         is_label: false,
@@ -79,7 +82,7 @@ impl FromStr for OptOuts {
             tool.ok_or_else(|| UnknownTool(name.to_owned()))
         };
         match text {
-            "auto" => Ok(Self::Auto),
+            AUTO => Ok(Self::Auto),
             "none" => Ok(Self::None),
             list => list
                 .split(',')
@@ -90,63 +93,35 @@ impl FromStr for OptOuts {
     }
 }
 
-/// Whether a hold has set this key, or [`CORDON`], on the Node or on the one that it is a copy of. A user who can annotate
-/// the Node may have edited the list, so only the keys that locks set count.
-pub(crate) fn is_listed(node: &Node, key: &str) -> bool {
-    let listed = annotation(&node.metadata, SET).into_iter();
-    (key == CORDON || is_opt_out(key))
-        && listed.flat_map(|set| set.split(',')).any(|set| set == key)
-}
-
-/// Whether a lock has set this key in `map`, which is `labels` or `annotations`, and nobody has changed it since. A copy
-/// has no entry of ours, so there the list and the value count.
-pub(crate) fn is_set_by_lock(node: &Node, map: &str, key: &str) -> bool {
-    let metadata = &node.metadata;
-    let found = match map {
-        "labels" => &metadata.labels,
-        _ => &metadata.annotations,
-    };
-    let found = found.as_ref().and_then(|found| found.get(key));
-    is_listed(node, key)
-        && is_opt_out(key)
-        && found.is_some_and(|found| found == OPTED_OUT)
-        && (own_entry(metadata).is_none()
-            || owners(metadata, &["metadata", map, key]).any(is_own_entry))
-}
-
-/// Whether the cordon of `node` is that of a lock: a user may have uncordoned and cordoned it since. A copy has no entry of
-/// ours, so there the list counts.
-pub(crate) fn owns_cordon(node: &Node) -> bool {
-    match own_entry(&node.metadata) {
-        Some(own) => own["f:spec"]["f:unschedulable"].is_object(),
-        None => is_listed(node, CORDON),
+/// As `--opt-outs` and the annotation `keys` of a Lease name them.
+impl fmt::Display for OptOuts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Auto => f.write_str(AUTO),
+            Self::Of(tools) => f.write_str(&tools.join(",")),
+        }
     }
 }
 
 impl OptOuts {
-    /// The keys for `node`.
-    #[must_use]
-    pub fn keys(&self, node: &Node) -> NodeKeys {
-        let mut keys = NodeKeys::default();
-        for opt_out in &OPT_OUTS {
-            let shows = || opt_out.prefix.is_none_or(|prefix| has_key(node, prefix));
-            if self.wants(opt_out.tool, shows) {
-                let map = match opt_out.is_label {
-                    true => &mut keys.labels,
-                    false => &mut keys.annotations,
-                };
-                map.insert(opt_out.key.to_owned(), OPTED_OUT.to_owned());
-            }
+    /// Those among the words of the annotation `keys`. Unknown ones may be those of another release.
+    pub(crate) fn among(words: &[&str]) -> Self {
+        let named: Vec<&str> = tools().filter(|tool| words.contains(tool)).collect();
+        match named.is_empty() {
+            _ if words.contains(&AUTO) => Self::Auto,
+            true => Self::None,
+            false => Self::Of(named),
         }
-        keys
     }
 
-    fn wants(&self, tool: &str, shows: impl FnOnce() -> bool) -> bool {
-        match self {
+    /// The opt-outs for `node`.
+    pub(crate) fn on(&self, node: &Node) -> impl Iterator<Item = &'static OptOut> {
+        OPT_OUTS.iter().filter(move |opt_out| match self {
             Self::None => false,
-            Self::Auto => shows(),
-            Self::Of(tools) => tools.contains(&tool),
-        }
+            Self::Auto => opt_out.prefix.is_none_or(|prefix| has_key(node, prefix)),
+            Self::Of(tools) => tools.contains(&opt_out.tool),
+        })
     }
 }
 
@@ -187,11 +162,6 @@ mod tests {
         serde_json::from_value(json!({"metadata": metadata})).expect("a Node")
     }
 
-    fn names(keys: &NodeKeys) -> Vec<&str> {
-        let all = keys.annotations.keys().chain(keys.labels.keys());
-        all.map(String::as_str).collect()
-    }
-
     const AUTOSCALER: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
     const KARPENTER: &str = "karpenter.sh/do-not-disrupt";
     const EXCLUDE: &str = "remediation.medik8s.io/exclude-from-remediation";
@@ -206,31 +176,34 @@ mod tests {
             ("node-healthcheck", EXCLUDE, true),
             ("fluo", FLATCAR, false),
         ] {
-            let keys = tool.parse::<OptOuts>().expect("a tool").keys(&any);
-            let (used, empty) = match is_label {
-                true => (keys.labels, keys.annotations),
-                false => (keys.annotations, keys.labels),
-            };
-            assert_eq!(used, BTreeMap::from([(key.to_owned(), "true".to_owned())]));
-            assert!(empty.is_empty(), "{tool}");
+            let opt_outs: OptOuts = tool.parse().expect("a tool");
+            let on = opt_outs
+                .on(&any)
+                .map(|opt_out| (opt_out.key, opt_out.is_label));
+            assert_eq!(on.collect::<Vec<_>>(), [(key, is_label)]);
         }
         assert_eq!(tools().count(), 4);
     }
 
     #[test]
     fn auto_sets_those_of_tools_that_show_on_the_node() {
-        let plain = node(&json!({}));
-        assert_eq!(names(&OptOuts::Auto.keys(&plain)), [AUTOSCALER, EXCLUDE]);
-        let karpenter = node(&json!({"labels": {"karpenter.sh/nodepool": "default"}}));
-        let expected = [AUTOSCALER, KARPENTER, EXCLUDE];
-        assert_eq!(names(&OptOuts::Auto.keys(&karpenter)), expected);
+        let keys = |opt_outs: OptOuts, metadata: &Value| -> Vec<&str> {
+            opt_outs
+                .on(&node(metadata))
+                .map(|opt_out| opt_out.key)
+                .collect()
+        };
+        let auto = |metadata: Value| keys(OptOuts::Auto, &metadata);
+        assert_eq!(auto(json!({})), [AUTOSCALER, EXCLUDE]);
+        let karpenter = json!({"labels": {"karpenter.sh/nodepool": "default"}});
+        assert!(keys(OptOuts::None, &karpenter).is_empty());
+        assert_eq!(auto(karpenter), [AUTOSCALER, KARPENTER, EXCLUDE]);
         // Our own key is no sign of the tool.
-        let own = node(&json!({"annotations": {KARPENTER: "true"}}));
-        assert_eq!(names(&OptOuts::Auto.keys(&own)), [AUTOSCALER, EXCLUDE]);
+        let own = json!({"annotations": {KARPENTER: "true"}});
+        assert_eq!(auto(own), [AUTOSCALER, EXCLUDE]);
         let flatcar = "flatcar-linux-update.v1.flatcar-linux.net/version";
-        let flatcar = node(&json!({"annotations": {flatcar: "4081.2.0"}}));
-        assert!(names(&OptOuts::Auto.keys(&flatcar)).contains(&FLATCAR));
-        assert!(OptOuts::None.keys(&karpenter).is_empty());
+        let flatcar = json!({"annotations": {flatcar: "4081.2.0"}});
+        assert!(auto(flatcar).contains(&FLATCAR));
     }
 
     #[test]
@@ -242,6 +215,18 @@ mod tests {
         assert_eq!(parse("none"), Ok(OptOuts::None));
         for wrong in ["", "kured", "karpenter,", "karpenter,none"] {
             assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_lease_names_those_that_it_asks_for() {
+        for (words, expected) in [
+            ("held", OptOuts::None),
+            ("held,cordon,auto", OptOuts::Auto),
+            ("held,fluo,later-tool", OptOuts::Of(vec!["fluo"])),
+        ] {
+            let words: Vec<&str> = words.split(',').collect();
+            assert_eq!(OptOuts::among(&words), expected);
         }
     }
 }

@@ -5,12 +5,12 @@
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use k8s_openapi::jiff::Timestamp;
 use maintenance_lease::MEDIK8S_LEASES;
 use maintenance_lease::protocol::{Instant, Now, Span, has_expired};
 
-use crate::managed_fields::owners;
-use crate::node_keys::FIELD_MANAGER;
+use crate::managed_fields::{is_only_ours, is_ours, owners};
 
 /// What a tool does to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -307,18 +307,17 @@ fn machine_config_drain(node: &Node) -> Option<Finding> {
 }
 
 /// The cordon of `node`, unless only locks have set it.
-pub(crate) fn cordon(node: &Node) -> Option<Finding> {
+fn cordon(node: &Node) -> Option<Finding> {
     node.spec.as_ref()?.unschedulable.filter(|&is_on| is_on)?;
     let path = ["spec", "unschedulable"];
-    let mut owners: Vec<_> = owners(&node.metadata, &path).collect();
-    let all = owners.len();
-    owners.retain(|entry| entry.manager.as_deref() != Some(FIELD_MANAGER));
-    if owners.is_empty() && all > 0 {
+    if is_only_ours(&node.metadata, &path) {
         return None;
     }
     // The server's name for those that it did not record.
-    owners.retain(|entry| entry.manager.as_deref() != Some("before-first-apply"));
-    let owner = owners.first();
+    let is_known = |entry: &&ManagedFieldsEntry| {
+        !is_ours(entry) && entry.manager.as_deref() != Some("before-first-apply")
+    };
+    let owner = owners(&node.metadata, &path).find(is_known);
     Some(Finding {
         activity: Activity::Cordoned,
         key: "spec.unschedulable".to_owned(),
@@ -368,6 +367,7 @@ mod tests {
     use serde_json::{Value as Json, json};
 
     use super::*;
+    use crate::managed_fields::FIELD_MANAGER;
 
     /// 2026-03-01T12:00:00Z
     const NOON: Instant = Instant::from_micros(1_772_366_400_000_000);
@@ -555,8 +555,10 @@ mod tests {
     fn a_cordon_names_its_manager_unless_it_is_ours() {
         let cordoned = |managers: &[&str]| {
             let entries = managers.iter().map(|manager| {
+                let is_ours = *manager == FIELD_MANAGER;
                 json!({
-                    "manager": manager, "operation": "Update", "time": "2026-03-01T12:00:00Z",
+                    "manager": manager, "operation": if is_ours { "Apply" } else { "Update" },
+                    "time": "2026-03-01T12:00:00Z",
                     "fieldsV1": {"f:spec": {"f:unschedulable": {}}},
                 })
             });

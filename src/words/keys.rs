@@ -1,22 +1,43 @@
-//! The outcome of writing the label, the cordon and the opt-outs of a lock, in words.
+//! What locks ask of their Nodes, in words.
 
-use maintenance_lease::NodeLease;
-use other_tools::{Conflict, NodeKeys, Protected, tools};
+use std::fmt;
 
+use maintenance_lease::protocol::Now;
+use maintenance_lease::{Error, NodeLease};
+use node_keys::{Conflict, Mismatch, NodeKeys, NotSet, Wanted, tools};
+
+use super::failed_request;
 use super::hint_command::Program;
 use super::missing_right::ROLES;
-use crate::error::{Failure, ProtectionError};
+use crate::error::{Failure, KeysError};
 use crate::text::{escape, shown};
 
+impl fmt::Display for KeysError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = match self {
+            Self::NotSet(NotSet::LockEnded) => "another command has ended the lock",
+            Self::NotSet(NotSet::NodeGone) => "the Node does not exist, or cannot be read",
+            Self::NotSet(NotSet::Failed(error)) => &match error {
+                Error::Api(error) => failed_request::cause(error),
+                error => error.to_string(),
+            },
+            Self::TooSlow(limit) => {
+                &format!("the API server did not answer in {}s", limit.as_secs())
+            }
+        };
+        f.write_str(&escape(words))
+    }
+}
+
 /// What a lock set on its Node besides the annotations.
-pub(crate) fn protected(node: &str, is_hold: bool, protected: &Protected) -> String {
-    let Protected {
+pub(crate) fn protected(node: &str, is_hold: bool, wanted: &Wanted) -> String {
+    let Wanted {
         keys,
         stays_cordoned,
         ..
-    } = protected;
+    } = wanted;
     let opted_out = keys.opted_out_of().collect::<Vec<_>>().join(", ");
-    let done = match (keys.cordon && !stays_cordoned, &*opted_out) {
+    let done = match (keys.cordon, &*opted_out) {
         (false, "") => "labeled".to_owned(),
         (true, "") => "labeled and cordoned".to_owned(),
         (false, tools) => format!("labeled and opted out of {tools}"),
@@ -24,7 +45,7 @@ pub(crate) fn protected(node: &str, is_hold: bool, protected: &Protected) -> Str
     };
     let lock = if is_hold { "hold" } else { "lock" };
     let more = match (keys.cordon, stays_cordoned, is_hold) {
-        (true, true, _) => "; it was already cordoned, so it stays cordoned after that",
+        (_, true, _) => "; it was already cordoned, so it stays cordoned after that",
         // The next steps of a hold say so.
         (true, false, false) => "; `kubectl drain` still evicts its pods",
         _ => "",
@@ -38,7 +59,7 @@ pub(crate) fn uncordoned(node: &str) -> String {
 }
 
 /// Why the Node of a lock is not labeled and, with `cordon`, not cordoned.
-pub(crate) fn not_labeled(lease: &NodeLease, cordon: bool, error: &ProtectionError) -> String {
+pub(crate) fn not_labeled(lease: &NodeLease, cordon: bool, error: &KeysError) -> String {
     let missing = match (cordon, error.is_altered()) {
         (true, true) => ", but its held label or its cordon is missing",
         (false, true) => ", but its held label was changed",
@@ -51,24 +72,10 @@ pub(crate) fn not_labeled(lease: &NodeLease, cordon: bool, error: &ProtectionErr
 }
 
 /// Why the label of a lock that was renewed still shows the earlier end.
-pub(crate) fn end_not_moved(node: &str, error: &ProtectionError) -> String {
+pub(crate) fn end_not_moved(node: &str, error: &KeysError) -> String {
     format!(
         "could not update the end in the held label of node/{node}, if it has one; it may show an earlier end: {error}"
     )
-}
-
-/// Said to the next holder, of what an earlier lock had set.
-pub(crate) fn earlier_removed(node: &str, keys: &NodeKeys) -> String {
-    let removed = match &parts(keys)[..] {
-        [] => String::new(),
-        parts => format!(": {}", parts.join(", ")),
-    };
-    let schedulable = if keys.cordon {
-        "; this uncordons the node"
-    } else {
-        ""
-    };
-    format!("node/{node}: removed what an earlier lock had set{removed}{schedulable}")
 }
 
 /// What was removed because the policies are uninstalled.
@@ -99,7 +106,7 @@ pub(crate) fn check_webhooks(program: &Program) -> String {
 }
 
 /// Why what a lock set on its Node was not removed.
-pub(crate) fn keys_stay(node: &str, error: &ProtectionError) -> String {
+pub(crate) fn keys_stay(node: &str, error: &KeysError) -> String {
     match error.is_altered() {
         true => {
             format!("node/{node} still has a label, an annotation or a cordon of the lock: {error}")
@@ -110,17 +117,9 @@ pub(crate) fn keys_stay(node: &str, error: &ProtectionError) -> String {
     }
 }
 
-/// What removes it, if nobody has the lock then, or in any case.
-pub(crate) fn to_remove_left(
-    node: &str,
-    is_free: bool,
-    error: &ProtectionError,
-    program: &Program,
-) -> String {
-    let command = match is_free {
-        true => program.run(format_args!("unhold {node}")),
-        false => program.run("doctor --fix"),
-    };
+/// What removes it.
+pub(crate) fn to_remove_left(error: &KeysError, program: &Program) -> String {
+    let command = program.run("doctor --fix");
     let right = match error.is_missing_right() {
         true => format!("; this needs permission to patch nodes: {ROLES}"),
         false => String::new(),
@@ -132,20 +131,6 @@ pub(crate) fn to_remove_left(
     format!("{first}to remove what is left: `{command}`{right}")
 }
 
-/// The warning and the hint about a held label that stays.
-pub(crate) fn without_lock_id(node: &str, program: &Program) -> (String, String) {
-    let warning = format!(
-        "kept the held label of node/{node}: the node has no lock id, so it is unknown who set the label"
-    );
-    (warning, to_remove_label(node, program))
-}
-
-/// The hint that says how to remove the held label of a Node.
-pub(crate) fn to_remove_label(node: &str, program: &Program) -> String {
-    let command = format!("label node {node} kubectl-maint.dev/held-");
-    format!("to remove it: `{}`", program.kubectl(command))
-}
-
 /// What to do with locks whose nodes could not be cordoned.
 pub(crate) fn release_uncordoned(is_hold: bool, nodes: &[&str], program: &Program) -> String {
     let (verb, what) = match is_hold {
@@ -154,14 +139,6 @@ pub(crate) fn release_uncordoned(is_hold: bool, nodes: &[&str], program: &Progra
     };
     let release = program.run(format!("{verb} {}", nodes.join(" ")));
     format!("to end the {what}: `{release}`")
-}
-
-/// Nobody knows what is on the Node of a lock whose command was interrupted.
-pub(crate) fn interrupted(node: &str, program: &Program) -> String {
-    format!(
-        "the write to node/{node} was in progress and may still label or cordon it; if the node is not locked, undo that with `{}`",
-        program.run("doctor --fix")
-    )
 }
 
 /// A key that was left as it is.
@@ -182,7 +159,21 @@ pub(crate) fn set(keys: &NodeKeys) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
+/// What is wrong with the keys on a Node, by the lock that it has.
+pub(crate) fn mismatch(
+    keys: Option<&NodeKeys>,
+    lease: Option<&NodeLease>,
+    now: Now,
+) -> Option<String> {
+    let says = match keys?.mismatch(lease, now)? {
+        Mismatch::Missing => "the held label, opt-outs or cordon of its lock are missing",
+        Mismatch::LeftOver => "a lock that has ended or expired left a label, opt-outs or a cordon",
+    };
+    Some(format!("{says}: run `doctor --fix`"))
+}
+
 fn parts(keys: &NodeKeys) -> Vec<String> {
+    let keys = keys.clone().without_notes();
     let pairs = keys.labels.iter().chain(&keys.annotations);
     let pairs = pairs.map(|(key, value)| format!("{}={}", escape(key), escape(value)));
     let cordon = keys.cordon.then(|| "cordon".to_owned());
