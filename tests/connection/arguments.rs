@@ -25,23 +25,6 @@ fn verbosity_is_typed_as_for_kubectl() {
     }
 }
 
-#[test]
-fn last_verbosity_counts() {
-    let server = Server::plain("");
-    let address = server.address.to_string();
-    for words in [
-        &["version", "-v6", "-v", "7"][..],
-        &["-v6", "version", "-v", "7"],
-        &["-v6", "-v", "7", "version"],
-    ] {
-        let run = Maint::line(words).args(["-s", &address]).succeeds();
-        assert!(
-            run.stderr.starts_with("\"Request\" verb="),
-            "{words:?}: {run:?}"
-        );
-    }
-}
-
 /// kubectl refuses these time limits with the same words.
 #[test]
 fn bad_request_timeout_is_a_usage_error() {

@@ -1,7 +1,5 @@
 //! Which kubeconfig, context and server are used.
 
-use std::fs;
-
 use crate::support::kubeconfig::Kubeconfig;
 use crate::support::maint::Maint;
 use crate::support::server::Server;
@@ -23,19 +21,6 @@ fn without_any_configuration_localhost_is_tried() {
 }
 
 #[test]
-fn home_has_a_kubeconfig() {
-    let config = Kubeconfig::real("homely");
-    let kube = config.directory().join(".kube");
-    fs::create_dir(&kube).unwrap();
-    for name in ["config", "user.crt", "user.key"] {
-        fs::rename(config.directory().join(name), kube.join(name)).unwrap();
-    }
-    Maint::version()
-        .variable("HOME", config.directory())
-        .succeeds();
-}
-
-#[test]
 fn server_needs_no_kubeconfig() {
     let server = Server::plain("");
     Maint::version()
@@ -47,30 +32,6 @@ fn server_needs_no_kubeconfig() {
     Maint::version()
         .args(["--server=http://"])
         .fails("error: host must be a URL or a host:port pair: \"http://\"");
-}
-
-/// Missing files in the list are skipped. If several files define a name, the first one wins.
-#[test]
-fn kubeconfig_list_may_name_missing_files() {
-    let server = Server::plain("");
-    let first = Kubeconfig::new(&format!("{{server: \"http://{}\"}}", server.address), "{}");
-    let second = Kubeconfig::new("{server: \"http://127.0.0.1:1\"}", "{}");
-    let missing = first.directory().join("missing");
-    let list = std::env::join_paths([missing, first.path(), second.path()]).unwrap();
-    Maint::version().variable("KUBECONFIG", list).succeeds();
-}
-
-#[test]
-fn explicit_kubeconfig_must_exist() {
-    Maint::version()
-        .args(["--kubeconfig=/nowhere/config"])
-        .fails("error: stat /nowhere/config: no such file or directory");
-    let config = Kubeconfig::real("explicit");
-    let path = config.path();
-    Maint::version()
-        .args(["--kubeconfig", path.to_str().unwrap()])
-        .variable("KUBECONFIG", "/nowhere/config")
-        .succeeds();
 }
 
 /// A name that the kubeconfig does not have is an error, and is not ignored.

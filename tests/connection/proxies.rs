@@ -48,19 +48,6 @@ fn https_proxy_is_used() {
     );
 }
 
-/// Go accepts these variables in lower case and with an address without a scheme. It uses the variable for the scheme
-/// of the server.
-#[test]
-fn lower_case_and_bare_addresses_are_taken() {
-    let proxy = Proxy::http(api_server());
-    Maint::version()
-        .kubeconfig(&far_away().path())
-        .variable("https_proxy", proxy.address.to_string())
-        .variable("HTTP_PROXY", "http://127.0.0.1:1")
-        .succeeds();
-    assert!(proxy.request().starts_with("CONNECT api.invalid:6443 "));
-}
-
 /// A SOCKS5 proxy resolves the host name itself.
 #[test]
 fn socks5_proxy_is_used() {
@@ -97,41 +84,6 @@ fn proxy_of_the_kubeconfig_is_used() {
             .request()
             .starts_with(&format!("CONNECT {} ", api_server()))
     );
-}
-
-#[test]
-fn local_server_needs_no_proxy() {
-    let proxy = Proxy::http(api_server());
-    let config = Kubeconfig::new(&real_cluster(""), "{}");
-    Maint::version()
-        .kubeconfig(&config.path())
-        .variable("HTTPS_PROXY", format!("http://{}", proxy.address))
-        .succeeds();
-    assert_eq!(proxy.unseen(), 0);
-}
-
-/// NO_PROXY applies to the address of the server, not to that of the proxy.
-#[test]
-fn no_proxy_is_about_the_server() {
-    let proxy = Proxy::http(api_server());
-    let url = format!("http://{}", proxy.address);
-    let run = Maint::version()
-        .kubeconfig(&far_away().path())
-        .variable("HTTPS_PROXY", &url)
-        .variable("NO_PROXY", "other.invalid, .invalid,")
-        .run();
-    assert!(
-        run.stderr
-            .starts_with("Unable to connect to the server: dial tcp"),
-        "{run:?}"
-    );
-    assert_eq!(proxy.unseen(), 0);
-    Maint::version()
-        .kubeconfig(&far_away().path())
-        .variable("HTTPS_PROXY", &url)
-        .variable("NO_PROXY", "127.0.0.1,127.0.0.0/8,localhost")
-        .succeeds();
-    assert_eq!(proxy.unseen(), 1);
 }
 
 /// A proxy that refuses, one that can't be reached, and one of an unknown kind.

@@ -153,35 +153,6 @@ mod tests {
     }
 
     #[test]
-    fn help_explains_daemon_and_lease() {
-        let help = Args::command().render_long_help().to_string();
-        let (_, arguments) = help.split_once("Arguments:").expect("a heading");
-        let (arguments, _) = arguments.split_once("Options:").expect("the next");
-        assert!(arguments.contains("<LEASE>"), "{help}");
-        assert!(arguments.contains("<DAEMON>..."), "{help}");
-    }
-
-    #[test]
-    fn examples_are_copied_whole_from_a_terminal_of_80_columns() {
-        let examples = Args::command()
-            .get_after_help()
-            .expect("examples")
-            .to_string();
-        for line in examples.lines() {
-            assert!(line.chars().count() <= 80, "{line}");
-        }
-        let shell = examples
-            .trim_start_matches("Examples:")
-            .replace("\\\n", " ");
-        for line in shell.lines().map(str::trim) {
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            Args::try_parse_from(line.split_whitespace()).expect(line);
-        }
-    }
-
-    #[test]
     fn only_what_may_be_the_name_of_a_lease_is_accepted() {
         let name = |typed: &str| {
             let parsed = Args::try_parse_from(["lease-elect", typed, "--", "daemon"]);

@@ -81,10 +81,9 @@ impl Lead {
 
     async fn end(self, outcome: &CommandOutcome) -> Code {
         self.election_state.ends();
-        if let Some(over) = outcome.over.filter(|over| over.unkillable > 0) {
+        if let Some(left) = outcome.left.filter(|left| *left > 0) {
             log::line(format_args!(
-                "{} processes of the daemon can't be ended, and may still run",
-                over.unkillable
+                "{left} processes of the daemon can't be ended, and may still run"
             ));
         }
         if outcome.is_lost() {

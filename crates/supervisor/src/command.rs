@@ -7,27 +7,18 @@ use std::time::Duration;
 
 /// A command. Its arguments are passed exactly as given, without a shell. It inherits this process's
 /// environment, directory, stdin, stdout and stderr unless set otherwise.
+///
+/// The command gets the terminal, if this process has it. On Linux, if this process is alone in its job, the
+/// command gets it at the start. Otherwise (in a pipeline or a script), it gets it when it first reads from it.
+/// From then on, Ctrl-C and Ctrl-Z reach only the command. This process takes the terminal back when the command
+/// stops or ends.
 #[derive(Debug, Clone)]
 pub struct Command {
     pub(crate) argv: Vec<OsString>,
     /// Variables to set, and variables to remove (`None`).
     pub(crate) environment: Vec<(OsString, Option<OsString>)>,
     pub(crate) grace: Duration,
-    pub(crate) terminal: Terminal,
     pub(crate) output: Option<Arc<PipeWriter>>,
-}
-
-/// Which process has the terminal while a command runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Terminal {
-    /// The command gets the terminal, if this process has it. If this process is alone in its job, the
-    /// command gets it at the start. Otherwise (in a pipeline or a script), it gets it when it first reads
-    /// from it. From then on, Ctrl-C and Ctrl-Z reach only the command. This process takes the terminal back
-    /// when the command stops or ends.
-    #[default]
-    Auto,
-    /// This process keeps the terminal.
-    Keep,
 }
 
 impl Command {
@@ -39,7 +30,6 @@ impl Command {
             argv,
             environment: Vec::new(),
             grace: Duration::from_secs(10),
-            terminal: Terminal::Auto,
             output: None,
         }
     }
@@ -72,13 +62,6 @@ impl Command {
     #[must_use]
     pub fn output(mut self, output: PipeWriter) -> Self {
         self.output = Some(Arc::new(output));
-        self
-    }
-
-    /// Sets which process has the terminal.
-    #[must_use]
-    pub fn terminal(mut self, terminal: Terminal) -> Self {
-        self.terminal = terminal;
         self
     }
 

@@ -1,7 +1,5 @@
 //! The events that a caller receives about its command.
 
-use serde::{Deserialize, Serialize};
-
 use crate::{Exit, Signal};
 
 /// Something that happened to the command. [`Event::Ended`] is the last one.
@@ -28,16 +26,10 @@ pub enum Event {
     /// The command and all its descendants have ended. [`Event::Exited`] is missing in three cases: the
     /// command itself can't be killed, the supervisor was lost before it reported the start, or
     /// [`reap_orphans`](crate::reap_orphans) has waited for the command.
-    Ended(Ended),
-}
-
-/// What was needed to end all processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Ended {
-    /// The number of processes that had to be killed. Only counted on Linux.
-    pub killed: usize,
-    /// The number of processes that may still run. They belong to another user (as with `sudo`), so we may
-    /// not signal them, or they hang in the kernel. If `/proc` hides the processes of others, they can't be
-    /// counted and count as one. Zero means that no process of the command runs any more.
-    pub unkillable: usize,
+    Ended {
+        /// The number of processes that may still run. They belong to another user (as with `sudo`), so we may
+        /// not signal them, or they hang in the kernel. If `/proc` hides the processes of others, they can't be
+        /// counted and count as one. Zero means that no process of the command runs any more.
+        unkillable: usize,
+    },
 }

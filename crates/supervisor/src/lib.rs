@@ -50,19 +50,19 @@
 //! let command = Command::new(vec!["ssh".into(), "worker-1".into()]).env("MAINT_NODE", "worker-1");
 //! let mut running = command.start(renewed).await?;
 //! let mut exit = None;
-//! let over = loop {
+//! let unkillable = loop {
 //!     tokio::select! {
 //!         event = running.next() => match event? {
 //!             Event::Exited(how) => exit = Some(how),
 //!             Event::Stopped(_) => drop(running.suspend(|| ())),
-//!             Event::Ended(over) => break over,
+//!             Event::Ended { unkillable } => break unkillable,
 //!             _ => {}
 //!         },
 //!         signal = signals.next() => running.signal(signal),
 //!         // After a renewal: running.limits(…); after a loss: running.end(…).
 //!     }
 //! };
-//! assert_eq!(over.unkillable, 0, "only then nothing of it runs any more");
+//! assert_eq!(unkillable, 0, "only then nothing of it runs any more");
 //! # Ok(())
 //! # }
 //! ```
@@ -101,9 +101,9 @@ mod linux;
 #[cfg(unix)]
 mod unix;
 
-pub use command::{Command, Terminal};
+pub use command::Command;
 pub use error::StartError;
-pub use event::{Ended, Event};
+pub use event::Event;
 pub use exit::{Exit, Signal};
 pub use limits::Limits;
 pub use program::find_program;
@@ -115,7 +115,7 @@ pub use elsewhere::{Running, check, entry, kill_tree};
 #[cfg(windows)]
 pub use elsewhere::{Signals, termination};
 #[cfg(target_os = "linux")]
-pub use linux::{Running, check, end_by, entry, kill_tree, reap_orphans};
+pub use linux::{Running, check, entry, kill_tree, reap_orphans};
 #[cfg(unix)]
 use unix::signal_numbers;
 #[cfg(unix)]

@@ -11,11 +11,3 @@ pub struct Limits {
     /// When all remaining processes are killed.
     pub kill_at: i64,
 }
-
-impl Limits {
-    /// No limit.
-    pub const NONE: Self = Self {
-        term_at: i64::MAX,
-        kill_at: i64::MAX,
-    };
-}

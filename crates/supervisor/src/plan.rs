@@ -273,7 +273,13 @@ mod tests {
 
     #[test]
     fn limits_at_the_end_of_time_overflow_nothing() {
-        let mut plan = Plan::new(Limits::NONE, i64::MAX);
+        let mut plan = Plan::new(
+            Limits {
+                term_at: i64::MAX,
+                kill_at: i64::MAX,
+            },
+            i64::MAX,
+        );
         plan.abandon(5);
         assert_eq!((plan.due(5), plan.next()), (Some(Due::Ask), Some(i64::MAX)));
     }

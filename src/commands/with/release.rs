@@ -20,7 +20,7 @@ pub(super) async fn release_all(
     outcome: &CommandOutcome,
     interruption: &Interruption,
 ) -> bool {
-    let processes = outcome.over.as_ref().map(|over| over.unkillable);
+    let processes = outcome.left;
     if processes != Some(0) {
         for held in held {
             leave(session, held, processes);

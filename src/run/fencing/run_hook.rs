@@ -68,7 +68,7 @@ pub(super) async fn run(
     let mut is_late = false;
     let mut is_asked_to_end = false;
     let mut notice = pin!(None);
-    let over = loop {
+    let left = loop {
         tokio::select! {
             biased;
             signal = signals.next() => {
@@ -97,20 +97,17 @@ pub(super) async fn run(
                 }
                 Ok(Event::OutOfTime) => is_late = true,
                 Ok(Event::Exited(how)) => exit = Some(how),
-                Ok(Event::Ended(over)) => break Some(over),
+                Ok(Event::Ended { unkillable }) => break unkillable,
                 Ok(_) => {}
                 Err(error) => {
                     terminal.error(&hook_not_followed(&error));
-                    break None;
+                    break 1;
                 }
             },
             () = output.more(), if !output.is_over => {}
         }
     };
     output.drain().await;
-    let left = over
-        .as_ref()
-        .map_or(1, |over: &supervisor::Ended| over.unkillable);
     if left > 0 {
         terminal.warn(PROCESSES_LEFT);
     }

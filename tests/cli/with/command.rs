@@ -54,13 +54,7 @@ fn its_code_is_passed_on() {
     on_one("with-code", |cluster| {
         let node = cluster.node("worker-1");
         let nodes = slice::from_ref(&node);
-        for (script, code) in [
-            ("exit 0", 0),
-            ("exit 3", 3),
-            ("exit 255", 255),
-            ("kill -TERM $$", 143),
-            ("kill -KILL $$", 137),
-        ] {
+        for (script, code) in [("exit 3", 3), ("kill -KILL $$", 137)] {
             assert_eq!(with(cluster, nodes, script).run().code, code, "{script}");
         }
         let not_there = ["with", &node, "-q", "--", "no-such-command"];

@@ -4,7 +4,6 @@ use std::process::Command;
 
 use rexpect::reader::Options;
 use rexpect::session::{PtySession, spawn_with_options};
-use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::SHORT;
 use crate::support::{Cluster, Plugin, holder_of, on_real};
@@ -106,71 +105,6 @@ fn the_prompt_shows_the_lock_and_scripts_see_no_difference() {
         let script = format!("$PLUGIN with {node} -q -- {bash} -c 'echo \"($PS1)\"'");
         says(&mut shell, &script);
         sees(&mut shell, "()\r\n");
-    });
-}
-
-#[test]
-fn it_can_be_stopped_and_comes_back() {
-    on_real("tty-stop", |cluster| {
-        let node = cluster.node("worker-1");
-        let mut shell = shells(cluster, &node);
-        says(&mut shell, "suspend");
-        sees(&mut shell, "Stopped");
-        sees(&mut shell, OUTER);
-        says(&mut shell, "fg");
-        sees(&mut shell, INNER);
-        says(&mut shell, "echo $((6 * 7))");
-        sees(&mut shell, "42");
-        says(&mut shell, "exit");
-        sees(&mut shell, "released");
-    });
-}
-
-#[test]
-fn it_gets_the_signal_of_a_resize() {
-    on_real("tty-size", |cluster| {
-        let node = cluster.node("worker-1");
-        let mut shell = outer_shell(cluster);
-        // Only a process that gets SIGWINCH reads the size.
-        let listener = r#"sh -c 'trap "stty size" WINCH; echo be""gun; sleep 1000 & wait; read x'"#;
-        says(&mut shell, &format!("$PLUGIN with -q {node} -- {listener}"));
-        sees(&mut shell, "begun");
-        let size = Winsize {
-            ws_row: 33,
-            ws_col: 99,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        let terminal = shell.process().get_file_handle().expect("a terminal");
-        tcsetwinsize(terminal, size).expect("it can be resized");
-        sees(&mut shell, "33 99");
-        shell.send_control('c').expect("somebody reads");
-        sees(&mut shell, OUTER);
-    });
-}
-
-#[test]
-fn a_stop_that_is_sent_to_it_stops_both_and_cont_continues_both() {
-    on_real("tty-tstp", |cluster| {
-        let node = cluster.node("worker-1");
-        let mut shell = outer_shell(cluster);
-        let command = r#"sh -c 'trap "echo ba\"\"ck; exit 3" CONT; echo "pi""d:$$:"; while :; do sleep 0.1; done'"#;
-        says(
-            &mut shell,
-            &format!("$PLUGIN with -q {node} -- {command} &"),
-        );
-        sees(&mut shell, "pid:");
-        let command = sees(&mut shell, ":");
-        says(&mut shell, "kill -TSTP %1");
-        let stopped = "until jobs -s | grep -q with; do sleep 0.1; done";
-        let state = format!("grep State: /proc/{command}/status");
-        says(&mut shell, &format!("{stopped}; {state}"));
-        sees(&mut shell, "T (stopped)");
-        assert!(holder_of(cluster, &node).is_some());
-        // All commands are on one line: before a prompt, the shell would forget a job that has ended.
-        says(&mut shell, "kill -CONT %1; wait %1; echo co''de $?");
-        sees(&mut shell, "back");
-        sees(&mut shell, "code 3");
     });
 }
 

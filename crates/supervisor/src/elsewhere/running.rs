@@ -9,7 +9,7 @@ use boot_clock::now;
 
 use crate::elsewhere::system::{Processes, is_of_program};
 use crate::plan::{Due, Plan};
-use crate::{Command, Ended, Event, Exit, Limits, Signal, StartError, find_program, not_run};
+use crate::{Command, Event, Exit, Limits, Signal, StartError, find_program, not_run};
 
 /// How long killed processes may take to disappear, in microseconds.
 const SETTLE: i64 = 5_000_000;
@@ -39,7 +39,8 @@ pub struct Running {
 #[derive(Debug)]
 enum State {
     Running(Box<Supervised>),
-    Ended(Ended),
+    /// The number of processes that may still run.
+    Ended(usize),
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -64,7 +65,7 @@ pub(crate) fn start(command: &Command, limits: Limits) -> Result<Running, StartE
     if plan.due(now()).is_some() {
         return Err(StartError::TooLate);
     }
-    let state = match Processes::start(process, command.terminal) {
+    let state = match Processes::start(process) {
         Ok(processes) => State::Running(Box::new(Supervised {
             processes,
             plan,
@@ -74,7 +75,7 @@ pub(crate) fn start(command: &Command, limits: Limits) -> Result<Running, StartE
         Err(error) if is_of_program(&error) => {
             let exit = not_started(command, program, &error);
             return Ok(Running {
-                state: State::Ended(Ended::default()),
+                state: State::Ended(0),
                 events: VecDeque::from([Event::Exited(exit)]),
             });
         }
@@ -181,11 +182,13 @@ impl Running {
             }
             let supervised = match &mut self.state {
                 State::Running(supervised) => supervised,
-                State::Ended(over) => return Ok(Event::Ended(*over)),
+                State::Ended(unkillable) => {
+                    let unkillable = *unkillable;
+                    return Ok(Event::Ended { unkillable });
+                }
             };
             if let Some(unkillable) = supervised.turn(&mut self.events) {
-                let killed = 0;
-                self.state = State::Ended(Ended { killed, unkillable });
+                self.state = State::Ended(unkillable);
             } else if self.events.is_empty() {
                 supervised.wait(&mut self.events).await?;
             }

@@ -6,11 +6,16 @@ use std::time::Duration;
 use boot_clock::now;
 
 use crate::elsewhere::running::{Running, start};
-use crate::{Command, Ended, Event, Exit, Limits, Signal, StartError, Terminal};
+use crate::{Command, Event, Exit, Limits, Signal, StartError};
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
 const SECOND: i64 = 1_000_000;
+
+const NO_LIMIT: Limits = Limits {
+    term_at: i64::MAX,
+    kill_at: i64::MAX,
+};
 
 /// A shell command and its output.
 struct Shell {
@@ -22,7 +27,6 @@ impl Shell {
     fn start(script: &str, limits: Limits, grace: Duration) -> std::io::Result<Self> {
         let (reader, writer) = pipe()?;
         let command = Command::new(vec!["/bin/sh".into(), "-c".into(), script.into()])
-            .terminal(Terminal::Keep)
             .grace(grace)
             .output(writer);
         let running = start(&command, limits).map_err(std::io::Error::other)?;
@@ -52,11 +56,11 @@ impl Shell {
     }
 
     /// All events, and the result at the end.
-    async fn events(&mut self) -> std::io::Result<(Vec<Event>, Ended)> {
+    async fn events(&mut self) -> std::io::Result<(Vec<Event>, usize)> {
         let mut events = Vec::new();
         loop {
             match self.next().await? {
-                Event::Ended(over) => return Ok((events, over)),
+                Event::Ended { unkillable } => return Ok((events, unkillable)),
                 event => events.push(event),
             }
         }
@@ -84,15 +88,19 @@ async fn the_exit_code_and_the_environment_are_those_of_the_command() -> Result 
     let command = Command::new(command.map(Into::into).to_vec())
         .env("GIVEN", "value")
         .output(writer);
-    let running = start(&command, Limits::NONE)?;
+    let running = start(&command, NO_LIMIT)?;
     drop(command);
     let output = BufReader::new(reader);
     let mut shell = Shell { running, output };
     let (events, over) = shell.events().await?;
     assert_eq!(events, [Event::Exited(Exit::Code(42))]);
-    assert_eq!(over, Ended::default());
+    assert_eq!(over, 0);
     assert_eq!(shell.line()?, "value");
-    assert_eq!(shell.next().await?, Event::Ended(over), "also later");
+    assert_eq!(
+        shell.next().await?,
+        Event::Ended { unkillable: over },
+        "also later"
+    );
     Ok(())
 }
 
@@ -104,10 +112,10 @@ async fn a_command_that_cannot_be_run_has_the_codes_of_a_shell() -> Result {
     ] {
         let (mut reader, writer) = pipe()?;
         let command = Command::new(vec![program.into()]).output(writer);
-        let mut running = start(&command, Limits::NONE)?;
+        let mut running = start(&command, NO_LIMIT)?;
         drop(command);
         assert_eq!(running.next().await?, Event::Exited(Exit::Code(code)));
-        assert_eq!(running.next().await?, Event::Ended(Ended::default()));
+        assert_eq!(running.next().await?, Event::Ended { unkillable: 0 });
         let mut printed = String::new();
         reader.read_to_string(&mut printed)?;
         let expected = format!("error: failed to run \"{program}\": {reason}\n");
@@ -118,7 +126,7 @@ async fn a_command_that_cannot_be_run_has_the_codes_of_a_shell() -> Result {
 
 #[tokio::test]
 async fn nothing_starts_without_a_command_or_after_the_limit() {
-    let none = start(&Command::new(Vec::new()), Limits::NONE);
+    let none = start(&Command::new(Vec::new()), NO_LIMIT);
     assert!(matches!(none, Err(StartError::NoCommand)));
     let command = Command::new(vec!["/bin/true".into()]);
     let late = start(&command, within(-1, SECOND));
@@ -131,7 +139,7 @@ async fn it_is_asked_to_end_at_the_first_limit() -> Result {
     let mut shell = Shell::ready(script, within(SECOND, 60 * SECOND), GRACE)?;
     let (events, over) = shell.events().await?;
     assert_eq!(events, [Event::OutOfTime, Event::Exited(Exit::Code(3))]);
-    assert_eq!(over, Ended::default());
+    assert_eq!(over, 0);
     assert!(shell.prints("asked"));
     Ok(())
 }
@@ -143,7 +151,7 @@ async fn what_does_not_end_is_killed_at_the_second_limit() -> Result {
     let (events, over) = shell.events().await?;
     let killed = Event::Exited(Exit::Signal(Signal::KILL));
     assert_eq!(events, [Event::OutOfTime, killed]);
-    assert_eq!(over, Ended::default());
+    assert_eq!(over, 0);
     // The output ends only when all processes have ended.
     shell.output.read_to_end(&mut Vec::new())?;
     Ok(())
@@ -159,18 +167,18 @@ async fn a_renewal_gives_it_more_time_and_an_end_none() -> Result {
     shell.running.end(within(0, 0));
     let (events, over) = shell.events().await?;
     assert_eq!(events, [Event::Exited(Exit::Signal(Signal::KILL))]);
-    assert_eq!(over, Ended::default());
+    assert_eq!(over, 0);
     Ok(())
 }
 
 #[tokio::test]
 async fn what_the_command_left_in_its_group_is_ended() -> Result {
     let script = "(trap 'echo asked; exit' TERM; echo ready; while :; do sleep 0.05; done) & read -r x < /dev/null; exit 0";
-    let mut shell = Shell::ready(script, Limits::NONE, GRACE)?;
+    let mut shell = Shell::ready(script, NO_LIMIT, GRACE)?;
     let (events, over) = shell.events().await?;
     assert_eq!(events[0], Event::Exited(Exit::Code(0)));
     assert!(matches!(events[1..], [Event::Left(1..)]), "{events:?}");
-    assert_eq!(over, Ended::default());
+    assert_eq!(over, 0);
     assert!(shell.prints("asked"));
     Ok(())
 }
@@ -178,11 +186,11 @@ async fn what_the_command_left_in_its_group_is_ended() -> Result {
 #[tokio::test]
 async fn what_it_left_is_killed_after_the_grace() -> Result {
     let script = "(trap '' TERM; echo ready; while :; do sleep 0.05; done) &";
-    let mut shell = Shell::ready(script, Limits::NONE, Duration::from_millis(500))?;
+    let mut shell = Shell::ready(script, NO_LIMIT, Duration::from_millis(500))?;
     let (events, over) = shell.events().await?;
     assert_eq!(events[0], Event::Exited(Exit::Code(0)));
     assert!(matches!(events[1..], [Event::Left(1..)]), "{events:?}");
-    assert_eq!(over, Ended::default());
+    assert_eq!(over, 0);
     shell.output.read_to_end(&mut Vec::new())?;
     Ok(())
 }
@@ -190,7 +198,7 @@ async fn what_it_left_is_killed_after_the_grace() -> Result {
 #[tokio::test]
 async fn signals_reach_the_whole_group() -> Result {
     let script = "trap 'echo parent; exit 7' USR1; (trap '' TERM; trap 'echo child; exit' USR1; echo ready; while :; do sleep 0.05; done) & wait; wait";
-    let mut shell = Shell::ready(script, Limits::NONE, GRACE)?;
+    let mut shell = Shell::ready(script, NO_LIMIT, GRACE)?;
     shell.running.signal(Signal::USR1);
     let (events, _) = shell.events().await?;
     assert_eq!(events[0], Event::Exited(Exit::Code(7)));
@@ -206,7 +214,7 @@ async fn signals_reach_the_whole_group() -> Result {
 #[tokio::test]
 async fn dropping_it_kills_the_group() -> Result {
     let script = "trap '' TERM; sh -c 'echo ready; while :; do sleep 0.05; done'";
-    let shell = Shell::ready(script, Limits::NONE, GRACE)?;
+    let shell = Shell::ready(script, NO_LIMIT, GRACE)?;
     let Shell {
         running,
         mut output,
@@ -218,7 +226,7 @@ async fn dropping_it_kills_the_group() -> Result {
 
 #[tokio::test]
 async fn a_stop_is_reported_and_a_signal_continues_it() -> Result {
-    let mut shell = Shell::start("kill -STOP $$; exit 7", Limits::NONE, GRACE)?;
+    let mut shell = Shell::start("kill -STOP $$; exit 7", NO_LIMIT, GRACE)?;
     assert_eq!(shell.next().await?, Event::Stopped(Signal::STOP));
     shell.running.signal(Signal::CONT);
     let (events, _) = shell.events().await?;

@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::unix::job_control::JobControl;
 use crate::unix::tty::Tty;
-use crate::{Event, Exit, Signal, Terminal};
+use crate::{Event, Exit, Signal};
 
 /// A command with all processes in its process group. A process that has left the group is not found.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    pub(crate) fn start(command: std::process::Command, terminal: Terminal) -> io::Result<Self> {
+    pub(crate) fn start(command: std::process::Command) -> io::Result<Self> {
         let children = signal(SignalKind::child())?;
         let group = CommandWrap::from(tokio::process::Command::from(command))
             .wrap(ProcessGroup::leader())
@@ -35,8 +35,7 @@ impl Processes {
         let id = id.ok_or(ErrorKind::NotFound)?;
         // Whether this process is part of a pipeline is unknown. So the command gets the terminal only when it
         // first uses it.
-        let tty = (terminal == Terminal::Auto).then(Tty::open).flatten();
-        let mut job = JobControl::new(tty);
+        let mut job = JobControl::new(Tty::open());
         job.started(id);
         Ok(Self {
             group,

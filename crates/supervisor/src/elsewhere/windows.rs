@@ -11,7 +11,7 @@ use tokio::signal::windows::{
 };
 use win32job::Job;
 
-use crate::{Event, Exit, Signal, Terminal};
+use crate::{Event, Exit, Signal};
 
 /// The exit code of a program that was ended by Ctrl-C: `STATUS_CONTROL_C_EXIT`.
 const CONTROL_C_EXIT: u32 = 0xC000_013A;
@@ -28,7 +28,7 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    pub(crate) fn start(command: std::process::Command, _: Terminal) -> io::Result<Self> {
+    pub(crate) fn start(command: std::process::Command) -> io::Result<Self> {
         let counted = CountedJob(Arc::new(Job::create().map_err(io::Error::other)?));
         let job = CommandWrap::from(Command::from(command))
             .wrap(KillOnDrop)

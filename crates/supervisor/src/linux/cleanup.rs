@@ -9,7 +9,7 @@ use crate::linux::command_processes::{CommandProcesses, LONGEST_PAUSE, RootProce
 use crate::linux::process::{Table, own_group};
 use crate::linux::supervisor::Supervisor;
 use crate::plan::{Due, Plan};
-use crate::{Ended, Exit, Limits};
+use crate::{Exit, Limits};
 
 /// Ends the processes that this process adopted from the supervisor.
 #[derive(Debug)]
@@ -36,14 +36,14 @@ impl Cleanup {
         self.plan.limits(limits);
     }
 
-    /// Does what is due now. Returns the result when all processes have ended.
-    pub(crate) fn turn(&mut self) -> Option<Ended> {
+    /// Does what is due now. Returns the number of remaining processes once there is nothing to wait for.
+    pub(crate) fn turn(&mut self) -> Option<usize> {
         let now = now();
         let members = self.processes.members();
         self.check_at = None;
         if !self.plan.killing() && members.is_ok_and(|members| members.is_empty()) {
             if Children::now() == Children::None {
-                return Some(self.processes.over(0));
+                return Some(0);
             }
             self.check_at = Some(now + LONGEST_PAUSE);
         }

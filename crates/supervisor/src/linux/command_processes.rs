@@ -1,13 +1,12 @@
 //! A command with all its descendants, and how to end them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 
 use rustix::process::{Pid, Signal, getpid, kill_process_group};
 
-use crate::Ended;
 use crate::linux::children::Children;
-use crate::linux::process::{Identity, Process, Sent, Table, own_group};
+use crate::linux::process::{Process, Sent, Table, own_group};
 
 /// How long killed processes may take to disappear, in microseconds. Only processes that hang in the kernel
 /// take this long.
@@ -35,7 +34,6 @@ pub(crate) enum RootProcess {
 #[derive(Debug)]
 pub(crate) struct CommandProcesses {
     root: RootProcess,
-    killed: HashSet<Identity>,
     killing: Option<Killing>,
 }
 
@@ -51,7 +49,6 @@ impl CommandProcesses {
     pub(crate) fn new(root: RootProcess) -> Self {
         Self {
             root,
-            killed: HashSet::new(),
             killing: None,
         }
     }
@@ -82,9 +79,9 @@ impl CommandProcesses {
         self.killing.as_ref().map(|killing| killing.check_at)
     }
 
-    /// Kills all processes that are found. Returns the result once no process is left, or none that can be
-    /// killed.
-    pub(crate) fn kill(&mut self, now: i64) -> Option<Ended> {
+    /// Kills all processes that are found. Returns the number of remaining processes once none is left, or none
+    /// that can be killed.
+    pub(crate) fn kill(&mut self, now: i64) -> Option<usize> {
         let table = Table::read();
         let living = table.as_ref().map(|table| self.living(table));
         let killing = self.killing.get_or_insert(Killing {
@@ -97,19 +94,12 @@ impl CommandProcesses {
         killing.check_at = now + killing.pause;
         killing.pause = (killing.pause * 2).min(LONGEST_PAUSE);
         let (Ok(table), Ok(living)) = (&table, living) else {
-            return (now >= killing.give_up_at).then_some(Ended {
-                killed: self.killed.len(),
-                unkillable: 1,
-            });
+            return (now >= killing.give_up_at).then_some(1);
         };
         let mut refused = 0;
         for process in &living {
-            match process.send(&[Signal::KILL]) {
-                Sent::Delivered => {
-                    self.killed.insert(process.id);
-                }
-                Sent::Refused => refused += 1,
-                Sent::Gone => {}
+            if process.send(&[Signal::KILL]) == Sent::Refused {
+                refused += 1;
             }
         }
         if killing.checks > CHECKS_BEFORE_GROUPS {
@@ -120,15 +110,7 @@ impl CommandProcesses {
         let hidden = living.is_empty() && Children::now() != Children::None;
         let left = if hidden { 1 } else { living.len() };
         let hopeless = refused > 0 && refused == living.len() && killing.checks > 1;
-        (left == 0 || hopeless || now >= killing.give_up_at).then(|| self.over(left))
-    }
-
-    /// The result, if `left` processes still run.
-    pub(crate) fn over(&self, left: usize) -> Ended {
-        Ended {
-            killed: self.killed.len(),
-            unkillable: left,
-        }
+        (left == 0 || hopeless || now >= killing.give_up_at).then_some(left)
     }
 }
 

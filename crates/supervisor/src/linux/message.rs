@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Ended, Exit, Limits, Signal};
+use crate::{Exit, Limits, Signal};
 
 /// A message from the caller to the supervisor. The end of the stream means that the caller is gone.
 #[derive(Debug, Serialize, Deserialize)]
@@ -50,5 +50,6 @@ pub(crate) enum SupervisorReport {
     Left(usize),
     /// The supervisor is alive and kills the remaining processes, which is its last task.
     Killing,
-    Ended(Ended),
+    /// The last report, with the number of processes that may still run.
+    Ended(usize),
 }

@@ -5,7 +5,6 @@ mod channel;
 mod children;
 mod cleanup;
 mod command_processes;
-mod end;
 mod freeze;
 mod job;
 mod launch;
@@ -24,7 +23,6 @@ use std::process::ExitCode;
 
 use crate::Exit;
 
-pub use end::end_by;
 pub use orphans::reap_orphans;
 pub use running::Running;
 pub use start::check;
@@ -33,16 +31,13 @@ pub use tree::kill_tree;
 /// If the first argument says so, makes this process a supervisor or a command. Otherwise returns `None`, and
 /// the program continues. Call it first in `main`, with all arguments.
 ///
-/// The first arguments `__supervise`, `__exec` and `__end` are reserved for this. Users never type them: only
-/// [`Command::start`](crate::Command::start) and [`end_by`] pass them.
+/// The first arguments `__supervise` and `__exec` are reserved for this. Users never type them: only
+/// [`Command::start`](crate::Command::start) passes them.
 pub fn entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     let first = arguments.next()?;
     if first == launch::ARGUMENT {
         return Some(launch::launch(arguments));
-    }
-    if first == end::ARGUMENT {
-        return Some(end::end(arguments));
     }
     if first != supervise::ARGUMENT {
         return None;

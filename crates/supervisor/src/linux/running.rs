@@ -15,7 +15,7 @@ use crate::linux::message::{Order, SupervisorReport};
 use crate::linux::supervisor::Supervisor;
 use crate::unix::job_control::JobControl;
 use crate::unix::tty::Tty;
-use crate::{Ended, Event, Exit, Limits, Signal, StartError};
+use crate::{Event, Exit, Limits, Signal, StartError};
 
 /// How late a supervisor may be before its caller takes over, in microseconds.
 const LATE: i64 = 200_000;
@@ -58,10 +58,10 @@ enum State {
     Supervised,
     /// The supervisor is ending. If it has not reported the end of the command, this process takes over once
     /// the supervisor is gone.
-    Departing(Option<Ended>),
+    Departing(Option<usize>),
     /// The supervisor is gone, and this process ends the remaining processes.
     Cleanup(Cleanup),
-    Ended(Ended),
+    Ended(usize),
 }
 
 /// What the caller does next if a supervisor does not act. The caller also continues the supervisor whenever
@@ -190,7 +190,10 @@ impl Running {
                     self.departing(over).await?;
                 }
                 State::Cleanup(_) => self.inherit().await?,
-                State::Ended(over) => return Ok(Event::Ended(*over)),
+                State::Ended(unkillable) => {
+                    let unkillable = *unkillable;
+                    return Ok(Event::Ended { unkillable });
+                }
             }
         }
     }
@@ -274,13 +277,13 @@ impl Running {
     }
 
     /// Kills the supervisor, because there is nothing more to wait for from it.
-    fn depart(&mut self, over: Option<Ended>) {
+    fn depart(&mut self, over: Option<usize>) {
         self.supervisor.signal(rustix::process::Signal::KILL);
         self.state = State::Departing(over);
     }
 
     /// Waits until the supervisor is gone. Only then has this process adopted all remaining processes.
-    async fn departing(&mut self, over: Option<Ended>) -> io::Result<()> {
+    async fn departing(&mut self, over: Option<usize>) -> io::Result<()> {
         if !self.supervisor.has_ended() {
             self.alarm.set(Some(now() + DEPARTURE))?;
             return self.alarm.fired().await;

@@ -6,7 +6,7 @@ use crate::linux::process::check_proc;
 use crate::linux::running::Running;
 use crate::linux::supervisor::Supervisor;
 use crate::unix::tty::Tty;
-use crate::{Command, Limits, StartError, Terminal};
+use crate::{Command, Limits, StartError};
 
 /// Checks whether commands can be run here. Call it before you lock anything for a command.
 ///
@@ -36,7 +36,7 @@ impl Command {
             return Err(StartError::NoCommand);
         }
         check()?;
-        let mut tty = (self.terminal == Terminal::Auto).then(Tty::open).flatten();
+        let mut tty = Tty::open();
         let foreground = tty.as_ref().is_some_and(Tty::is_ours)
             && Job::own().map_err(StartError::NoProc)?.is_alone();
         let (supervisor, mut channel) = Supervisor::start(&self)?;

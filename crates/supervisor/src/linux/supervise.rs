@@ -21,7 +21,7 @@ use crate::linux::freeze::Freeze;
 use crate::linux::launch;
 use crate::linux::message::{Order, Start, SupervisorReport};
 use crate::plan::{Due, Plan};
-use crate::{Ended, Exit, Signal};
+use crate::{Exit, Signal};
 
 /// The hidden first argument that makes a process a supervisor.
 pub(crate) const ARGUMENT: &str = "__supervise";
@@ -86,8 +86,10 @@ async fn run(mut channel: Channel, order: Start, stdin: OwnedFd) -> io::Result<(
         freeze: None,
     };
     loop {
-        if let Some(over) = supervisor.turn()? {
-            supervisor.channel.send(&SupervisorReport::Ended(over));
+        if let Some(unkillable) = supervisor.turn()? {
+            supervisor
+                .channel
+                .send(&SupervisorReport::Ended(unkillable));
             return Ok(());
         }
         alarm.set(supervisor.next())?;
@@ -127,8 +129,8 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    /// Does what is due now. Returns the result when all processes have ended.
-    fn turn(&mut self) -> io::Result<Option<Ended>> {
+    /// Does what is due now. Returns the number of remaining processes once there is nothing to wait for.
+    fn turn(&mut self) -> io::Result<Option<usize>> {
         while let Some(order) = self.channel.received() {
             self.handle_order(&order);
         }
@@ -136,7 +138,7 @@ impl Supervisor {
             self.plan.abandon(now());
         }
         if self.reap()? {
-            return Ok(Some(self.processes.over(0)));
+            return Ok(Some(0));
         }
         if self.command.is_none() {
             self.left()?;

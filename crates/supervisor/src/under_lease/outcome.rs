@@ -1,6 +1,6 @@
 //! The outcome of a command.
 
-use crate::{Ended, Exit};
+use crate::Exit;
 
 /// The outcome of a command that ran under leases.
 #[derive(Debug)]
@@ -9,8 +9,8 @@ pub struct CommandOutcome {
     pub exit: Option<Exit>,
     /// The names of the leases that were lost in the meantime. These losses were already reported.
     pub lost: Vec<String>,
-    /// What was needed to end all processes; `None` if it is unknown whether all have ended.
-    pub over: Option<Ended>,
+    /// The number of processes that may still run; `None` if it is unknown.
+    pub left: Option<usize>,
 }
 
 impl CommandOutcome {
@@ -20,7 +20,7 @@ impl CommandOutcome {
         Self {
             exit: None,
             lost: Vec::new(),
-            over: Some(Ended::default()),
+            left: Some(0),
         }
     }
 
@@ -33,7 +33,7 @@ impl CommandOutcome {
     /// Whether no process of the command runs any more. Only then may a lease be released.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.over.is_some_and(|over| over.unkillable == 0)
+        self.left == Some(0)
     }
 
     /// The exit code of the command, or `lost` if `is_lost`, because the command may then have worked without

@@ -9,7 +9,7 @@ use maintenance_lease::{HeldLease, HeldState, Lost, LostBy};
 use tokio::time::{Instant, sleep_until};
 
 use crate::under_lease::{CommandOutcome, Progress, Stage};
-use crate::{Command, Ended, Event, Exit, Limits, Running, Signal, Signals, StartError};
+use crate::{Command, Event, Exit, Limits, Running, Signal, Signals, StartError};
 
 /// How long before a deadline all remaining processes are killed. Killing them may take this long.
 const RESERVE: Duration = Duration::from_secs(1);
@@ -45,20 +45,20 @@ pub async fn run(
 ) -> Result<CommandOutcome, StartError> {
     let mut run = LeasedRun::new(held, grace, report);
     if !run.may_begin().await {
-        return Ok(run.outcome(None, Some(Ended::default())));
+        return Ok(run.outcome(None, Some(0)));
     }
     let mut running = match command.grace(grace).start(run.limits).await {
         Ok(running) => running,
         Err(StartError::TooLate) => {
             run.explain().await;
-            return Ok(run.outcome(None, Some(Ended::default())));
+            return Ok(run.outcome(None, Some(0)));
         }
         Err(error) => return Err(error),
     };
     run.stage = Stage::Running;
     let mut exit = None;
     let mut asked_to_end = None;
-    let over = loop {
+    let left = loop {
         tokio::select! {
             biased;
             index = run.changed() => {
@@ -90,7 +90,7 @@ pub async fn run(
                 }
                 Ok(Event::Left(processes)) => run.report(Progress::Left(processes)),
                 Ok(Event::SupervisorLost) => run.report(Progress::SupervisorLost),
-                Ok(Event::Ended(over)) => break Some(over),
+                Ok(Event::Ended { unkillable }) => break Some(unkillable),
                 Err(error) => {
                     run.report(Progress::FollowFailed(&error));
                     break None;
@@ -105,7 +105,7 @@ pub async fn run(
     if run.is_late {
         run.explain().await;
     }
-    Ok(run.outcome(exit, over))
+    Ok(run.outcome(exit, left))
 }
 
 /// A running command.
@@ -271,11 +271,11 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         }
     }
 
-    fn outcome(self, exit: Option<Exit>, over: Option<Ended>) -> CommandOutcome {
+    fn outcome(self, exit: Option<Exit>, left: Option<usize>) -> CommandOutcome {
         CommandOutcome {
             exit,
             lost: self.lost,
-            over,
+            left,
         }
     }
 }

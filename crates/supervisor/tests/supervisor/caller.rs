@@ -84,10 +84,7 @@ async fn call() -> ExitCode {
                 match event {
                     Event::Exited(exit) => ended = Some(exit),
                     Event::Stopped(_) => drop(running.suspend(|| ())),
-                    Event::Ended(_) if ended == Some(Exit::Signal(Signal::INT)) => {
-                        panic!("{}", supervisor::end_by(Signal::INT));
-                    }
-                    Event::Ended(_) => return ExitCode::from(ended.map_or(99, Exit::code)),
+                    Event::Ended { .. } => return ExitCode::from(ended.map_or(99, Exit::code)),
                     _ => {}
                 }
             }
@@ -104,7 +101,7 @@ async fn call() -> ExitCode {
             }
             order = orders.next_line() => match order.expect("an order").as_deref() {
                 Some("again") => {
-                    let error = again.clone().start(Limits::NONE).await.expect_err("one at a time");
+                    let error = again.clone().start(limits(term, kill)).await.expect_err("one at a time");
                     say(&mut events, format!("error {error}")).await;
                 }
                 Some("orphan") => orphan = tokio::spawn(create_orphan()),

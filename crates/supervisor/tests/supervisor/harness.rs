@@ -114,6 +114,7 @@ impl Setup {
             .env_clear()
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("INHERITED", "from outside")
+            .env("REMOVED", "from outside")
             .stdin(self.stdin.unwrap_or_else(Stdio::null))
             .stdout(Stdio::piped())
             .process_group(0)

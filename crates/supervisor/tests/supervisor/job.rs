@@ -7,21 +7,17 @@ use libtest_mimic::Failed;
 use rexpect::reader::Options;
 use rexpect::session::{PtySession, spawn_with_options};
 use rustix::process::Signal;
-use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::caller;
 use crate::harness::{FAR, Result, is_stopped, send, tests};
 
 tests![
-    an_interactive_shell_runs_and_its_code_is_passed_on,
     ctrl_c_reaches_the_command_only,
     ctrl_z_stops_the_job_and_fg_continues_it,
     a_job_that_goes_on_in_the_background_may_come_back,
     a_shell_that_suspends_itself_comes_back_with_its_terminal,
-    a_resize_is_passed_on,
     in_a_pipeline_it_gets_the_terminal_when_it_reads,
     in_a_pipeline_ctrl_z_and_fg_are_for_all_of_it,
-    in_a_script_ctrl_c_ends_the_script_too,
     started_in_the_background_it_stops_when_it_reads,
     without_a_shell_around_ctrl_z_stops_nothing,
     killed_commands_leave_the_terminal_as_it_was,
@@ -61,20 +57,6 @@ fn spawn(program: &str, arguments: &[&str]) -> std::result::Result<PtySession, F
     // An interactive shell ignores TERM.
     session.process_mut().set_kill_timeout(Some(200));
     Ok(session)
-}
-
-fn an_interactive_shell_runs_and_its_code_is_passed_on() -> Result {
-    let mut shell = shell()?;
-    shell.send_line("c bash --norc --noprofile --noediting -i")?;
-    shell.exp_string("inner> ")?;
-    shell.send_line("echo $((6 * 7))")?;
-    shell.exp_string("42")?;
-    shell.exp_string("inner> ")?;
-    shell.send_line("exit 7")?;
-    shell.exp_string(OUTER)?;
-    shell.send_line("echo code $?")?;
-    shell.exp_string("code 7")?;
-    Ok(())
 }
 
 fn ctrl_c_reaches_the_command_only() -> Result {
@@ -157,23 +139,6 @@ fn a_shell_that_suspends_itself_comes_back_with_its_terminal() -> Result {
     Ok(())
 }
 
-fn a_resize_is_passed_on() -> Result {
-    let mut shell = shell()?;
-    shell.send_line(
-        r#"c sh -c 'trap "stty size" WINCH; echo be""gun; sleep 1000 & wait; read x'"#,
-    )?;
-    shell.exp_string("begun")?;
-    let size = Winsize {
-        ws_row: 33,
-        ws_col: 99,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    tcsetwinsize(shell.process().get_file_handle()?, size)?;
-    shell.exp_string("33 99")?;
-    Ok(())
-}
-
 fn in_a_pipeline_it_gets_the_terminal_when_it_reads() -> Result {
     let mut shell = shell()?;
     shell.send_line(&format!("c {READER} | cat"))?;
@@ -201,17 +166,6 @@ fn in_a_pipeline_ctrl_z_and_fg_are_for_all_of_it() -> Result {
     shell.send_line("input")?;
     shell.exp_string("<input>")?;
     shell.exp_string(OUTER)?;
-    Ok(())
-}
-
-fn in_a_script_ctrl_c_ends_the_script_too() -> Result {
-    let mut shell = shell()?;
-    shell.send_line(
-        r#"export -f c; bash -c 'c sh -c "echo be\"\"gun; exec sleep 1000"; echo next'"#,
-    )?;
-    shell.exp_string("begun")?;
-    shell.send_control('c')?;
-    assert!(!shell.exp_string(OUTER)?.contains("next"));
     Ok(())
 }
 

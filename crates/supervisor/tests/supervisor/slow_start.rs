@@ -64,7 +64,7 @@ fn with_a_supervisor_killed_before_it_reports_the_start_nothing_is_left() -> Res
         let events = caller.events();
         family.iter().for_each(Process::is_gone);
         assert!(events.starts_with("SupervisorLost, "), "{events}");
-        assert!(events.ends_with("unkillable: 0 })"), "{events}");
+        assert!(events.ends_with("unkillable: 0 }"), "{events}");
         if caller.pid == 0 {
             assert!(!events.contains("Exited"), "{events}");
             assert_eq!(caller.wait().code(), Some(99));
@@ -82,7 +82,7 @@ fn a_supervisor_stopped_before_it_reports_the_start_goes_on() -> Result {
         caller.order("end 0 0");
         let events = caller.events();
         family.iter().for_each(Process::is_gone);
-        assert!(events.ends_with("unkillable: 0 })"), "{events}");
+        assert!(events.ends_with("unkillable: 0 }"), "{events}");
         assert!(!events.contains("SupervisorLost"), "{events}");
     }
     Ok(())
