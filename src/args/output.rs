@@ -181,7 +181,7 @@ mod tests {
             }
         }
         checked.dedup();
-        assert_eq!(checked.len(), 15, "{checked:?}");
+        assert_eq!(checked.len(), 14, "{checked:?}");
     }
 
     #[test]

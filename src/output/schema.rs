@@ -191,7 +191,9 @@ mod tests {
         }
 
         let record = |how: Value| json!({"fencedBy": "a", "nodeUid": "u", "how": how});
-        let deletion = json!({"kind": "ForceDeletion", "resource": "pvc", "name": "data"});
+        let deletion = json!({
+            "kind": "ForceDeletion", "resource": "pvc", "name": "data", "uid": "u", "resourceVersion": "1", "checks": [],
+        });
         let mut deletions = list("ForceDeletionList", &deletion);
         deletions["acceptRisk"] = "--accept-risk=none".into();
         for allowed in [

@@ -93,7 +93,7 @@ fn a_page_has_the_lock_the_node_and_what_to_run_next() {
         Node:
           Status:        Ready
           Heartbeat:     -
-          Set by locks:  kubectl-maint.dev/held=true
+          Set by locks:  kubectl-maint.dev/held=alice-bastion
                          remediation.medik8s.io/exclude-from-remediation=true
                          cluster-autoscaler.kubernetes.io/scale-down-disabled=true
         Next commands:

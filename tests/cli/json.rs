@@ -102,14 +102,5 @@ fn named_nodes_have_items_even_if_nothing_was_read() {
             assert_eq!(item["node"], node.as_str());
             assert!(item["error"]["message"].is_string(), "{item}");
         }
-        let pod = item(
-            &["force-delete", "pod/web-0", "-n", "shop", "-o", "json"],
-            1,
-        );
-        assert_eq!(pod["name"], "web-0");
-        assert_eq!(pod["namespace"], "shop");
-        assert_eq!(pod["error"]["code"], "NotFound");
-        let gone = item(&["force-delete", "node/gone", "-o", "json"], 1);
-        assert_eq!(gone["error"]["code"], "NotFound");
     });
 }

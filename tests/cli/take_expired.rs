@@ -340,8 +340,15 @@ fn an_expired_lock_that_was_replaced_before_a_failure_is_named() {
         let bob = cluster.maint(["acquire", &nodes[1]]).holder("bob@laptop");
         bob.succeeds();
         assert_eq!(kept.passes(), 409);
-        assert_snapshot!(run.ends(), @r#"
-        "#);
+        assert_snapshot!(run.ends(), @"
+        $ kubectl maint acquire worker-1 worker-2
+        -- stderr
+        Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished; the node is free now
+        error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire worker-1 worker-2 --wait`
+        0 of 2 nodes acquired; add --partial to lock the node that was not refused
+        -- exit code 3
+        ");
         assert_eq!(holder_of(cluster, &nodes[0]), None);
     });
 }

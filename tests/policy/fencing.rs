@@ -38,7 +38,7 @@ fn a_fenced_node_is_protected_and_its_holder_unfences_it() {
     let fence = [&["fence", name][..], &accepted, &["--", "true"]].concat();
     let run = alice.succeeds(&fence);
     assert!(!run.stderr.contains("without the held label"), "{run:?}");
-    assert_eq!(held(), "true");
+    assert_eq!(held(), "fencing-alice");
     refused_by("maint-held-delete", &carol.delete(&path), "by another");
 
     boots("boot-2");

@@ -458,7 +458,7 @@ fn an_uninstallation_leaves_nothing_on_nodes() {
     let refused = admin.maint(&["uninstall"]);
     assert_eq!(refused.code, 6, "{refused:?}");
     let removed = admin.succeeds(&["uninstall", "--yes"]);
-    let line = "node/held: removed kubectl-maint.dev/held=true, ";
+    let line = "node/held: removed kubectl-maint.dev/held=ada, ";
     assert!(removed.stdout.contains(line), "{removed:?}");
     assert!(!removed.stdout.contains("node/ended"), "{removed:?}");
     for (node, cordoned) in names.into_iter().zip([true, false, false, false]) {

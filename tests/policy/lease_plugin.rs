@@ -104,7 +104,7 @@ fn holders_hold_and_administrators_take_over() {
     hugo.succeeds(&hold);
     let path = format!("/api/v1/nodes/{node}");
     let label = || admin(plane).get(&path)["metadata"]["labels"]["kubectl-maint.dev/held"].clone();
-    assert_eq!(label(), "true");
+    assert_eq!(label(), "hugo");
     let run = ada.succeeds(&["unhold", node, "--yes", "--holder", "ada"]);
     assert!(!run.stderr.contains("that stays"), "{run:?}");
     assert_eq!(label(), Value::Null);

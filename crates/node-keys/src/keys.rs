@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::asked::{Asked, Cordon};
 use crate::managed_fields::{is_only_ours, is_ours, own_fields, owners};
-use crate::opt_outs::OPTED_OUT;
+use crate::opt_outs::{OPT_OUTS, OPTED_OUT, OptOut};
 
 /// The label of a Node whose lock asks for it. Its value is the lock's owner. The node policy refuses some writes to Nodes that
 /// have it.
@@ -254,6 +254,15 @@ impl NodeKeys {
     pub fn without_notes(mut self) -> Self {
         self.annotations.retain(|key, _| !is_held_key(key));
         self
+    }
+
+    /// The tools whose opt-outs are among them.
+    pub fn opted_out_of(&self) -> impl Iterator<Item = &'static str> {
+        let is_set = |opt_out: &&OptOut| {
+            self.labels.contains_key(opt_out.key) || self.annotations.contains_key(opt_out.key)
+        };
+        let set = OPT_OUTS.iter().filter(is_set);
+        set.map(|opt_out| opt_out.tool)
     }
 
     /// Whether the held label is among them.

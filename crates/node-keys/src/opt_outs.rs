@@ -8,13 +8,11 @@ use std::str::FromStr;
 
 use k8s_openapi::api::core::v1::Node;
 
-use crate::keys::NodeKeys;
-
 /// What tells a tool to leave a node alone: a key on the Node.
 #[derive(Debug)]
 pub(crate) struct OptOut {
     /// The tool, as `--opt-outs` names it.
-    tool: &'static str,
+    pub(crate) tool: &'static str,
     /// A label; otherwise an annotation.
     pub(crate) is_label: bool,
     pub(crate) key: &'static str,
@@ -29,7 +27,7 @@ pub(crate) const OPTED_OUT: &str = "true";
 const AUTO: &str = "auto";
 
 /// The opt-outs that are known.
-static OPT_OUTS: [OptOut; 4] = [
+pub(crate) static OPT_OUTS: [OptOut; 4] = [
     OptOut {
         tool: "cluster-autoscaler",
         is_label: false,
@@ -122,17 +120,6 @@ impl OptOuts {
             Self::Auto => opt_out.prefix.is_none_or(|prefix| has_key(node, prefix)),
             Self::Of(tools) => tools.contains(&opt_out.tool),
         })
-    }
-}
-
-impl NodeKeys {
-    /// The tools whose opt-outs are among these keys.
-    pub fn opted_out_of(&self) -> impl Iterator<Item = &'static str> {
-        let is_set = |opt_out: &&OptOut| {
-            self.labels.contains_key(opt_out.key) || self.annotations.contains_key(opt_out.key)
-        };
-        let set = OPT_OUTS.iter().filter(is_set);
-        set.map(|opt_out| opt_out.tool)
     }
 }
 

@@ -199,9 +199,8 @@ mod tests {
             Ok(Risks(ids.collect()))
         };
         assert_eq!(risks("all"), these(&["all"]));
-        assert_eq!(risks("owner,lease-unknown"), these(&["owner", "unread"]));
+        assert_eq!(risks("owner,unread"), these(&["owner", "unread"]));
         assert_eq!(risks("none"), these(&["none"]));
-        assert_eq!(risks("nothing"), these(&["none"]));
         assert_eq!(risks("owner, quorum"), these(&["owner", "quorum"]));
         for (typed, why) in [
             (

@@ -157,7 +157,7 @@ impl Column {
             Self::Reason | Self::LastReason => "new kernel, then the drivers",
             Self::Age => "3h25m",
             Self::Left => "30m ago",
-            Self::Status => "Ready,SchedulingDisabled",
+            Self::Status => "NotReady",
             Self::Acquired | Self::Renewed => "2006-01-02T15:04:05Z",
             Self::Node
             | Self::Heartbeat

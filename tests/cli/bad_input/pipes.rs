@@ -137,7 +137,10 @@ fn a_lock_that_replaced_another_stays_even_if_nobody_reads_its_id() {
         let holder = holder_of(cluster, &node);
         assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"), "{run}");
         let seen = cluster.get(&format!("/api/v1/nodes/{node}"));
-        assert_eq!(seen["metadata"]["labels"]["kubectl-maint.dev/held"], "true");
+        assert_eq!(
+            seen["metadata"]["labels"]["kubectl-maint.dev/held"],
+            "alice-bastion"
+        );
         assert_eq!(seen["spec"]["unschedulable"], true);
     });
 }

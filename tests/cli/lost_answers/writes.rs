@@ -108,7 +108,7 @@ fn the_last_line_about_several_nodes_reports_unknown_outcomes() {
         $ kubectl maint acquire --request-timeout=4s worker-1 worker-2
         -- stderr
         still waiting for the API server
-        error: node/worker-1 was acquired but could not be released: Error from server (Forbidden): the proxy says so
+        error: node/worker-1 was acquired but could not be released, and may be locked until [time]: Error from server (Forbidden): the proxy says so
         hint: release it with `kubectl maint release worker-1 --lock-id [lock-id]`
         error: unknown whether node/worker-2 was acquired: the write may still take effect (Error from server or proxy (ServiceUnavailable): the proxy says so)
         hint: check with `kubectl maint status worker-2`

@@ -348,7 +348,7 @@ fn without(body: &[u8], field: &str) -> Bytes {
     let mut body: Value = serde_json::from_slice(body).expect("JSON");
     let (parent, name) = field.rsplit_once('/').expect("a pointer");
     if let Some(Value::Object(fields)) = body.pointer_mut(parent) {
-        fields.remove(name);
+        fields.remove(&name.replace("~1", "/"));
     }
     Bytes::from(body.to_string())
 }

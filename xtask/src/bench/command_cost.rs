@@ -9,6 +9,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use control_plane::{Binary, ControlPlane, target_dir};
 use wait4::Wait4 as _;
 
+/// The namespace of the Leases.
+pub(super) const NAMESPACE: &str = "kube-node-maintenance";
+
 /// The plugin and kubectl, with one API server.
 pub(super) struct Tools {
     plugin: PathBuf,

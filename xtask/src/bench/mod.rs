@@ -15,13 +15,10 @@ use std::{env, thread};
 use anyhow::{Context as _, Result};
 use control_plane::{Binary, ControlPlane, target_dir};
 
-use self::command_cost::Tools;
+use self::command_cost::{NAMESPACE, Tools};
 use crate::cargo::{cargo, run, run_build};
 use crate::control_plane::ensure_built;
 use crate::output::{print, result};
-
-/// The namespace of the Leases.
-const NAMESPACE: &str = "kube-node-maintenance";
 
 /// Measure the plugin against kubectl
 ///

@@ -6,8 +6,7 @@ use anyhow::Result;
 use control_plane::{ControlPlane, NodeSpec};
 use serde_json::json;
 
-use super::NAMESPACE;
-use super::command_cost::{Cost, Tools, cost, median};
+use super::command_cost::{Cost, NAMESPACE, Tools, cost, median};
 use crate::output::result;
 
 /// How often each command runs.

@@ -11,7 +11,7 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use super::held_locks::{HeldLocks, has_little_time, verify_lock};
 use super::look::look;
 use super::options::{OnConflict, SetError, SetOptions, SetOutcome, SetProgress, Target};
-use super::wait::{GRACE, Stop, run_until, sleep_until};
+use super::stop::{GRACE, Stop, run_until, sleep_until};
 use crate::bugs::{self, Bug};
 use crate::cluster::change::DryRun;
 use crate::cluster::reads::NodeAndLease;

@@ -7,7 +7,7 @@ use futures::stream::{self, StreamExt as _};
 
 use super::driver::{Answer, Driver, Request};
 use super::options::{SetError, SetProgress};
-use super::wait::GRACE;
+use super::stop::GRACE;
 use crate::cluster::error::ApiError;
 use crate::outcome::{Change, Done, Error};
 

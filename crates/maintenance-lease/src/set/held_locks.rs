@@ -7,7 +7,7 @@ use futures::future::select;
 use futures::stream::{self, StreamExt as _};
 
 use super::options::PARALLEL;
-use super::wait::GRACE;
+use super::stop::GRACE;
 use crate::cluster::reads::NodeAndLease;
 use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;

@@ -9,6 +9,7 @@ mod held_locks;
 mod held_set;
 mod look;
 mod options;
+mod stop;
 mod wait;
 
 use std::pin::pin;

@@ -1,29 +1,18 @@
 //! How a set waits: for locks that others hold, and between tries. Nothing is held meanwhile.
 
-use std::future::pending;
-use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use super::driver::Driver;
 use super::options::{OnConflict, SetError, SetProgress};
-use crate::env::{Env, jitter};
+use super::stop::{GRACE, Stop, run_until};
+use crate::env::jitter;
 use crate::protocol::BootInstant;
 use crate::waiting::{Contender, Progress};
-
-/// How long to wait for an answer after an interrupt or a time limit, and for the answer to a release.
-pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// The longest pause before the first try is repeated is twice this; it doubles with each try.
 const PAUSE: Duration = Duration::from_millis(500);
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
-/// Why work was stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
-    Interrupted,
-    TimedOut,
-}
 
 impl<I, P> Driver<'_, I, P>
 where
@@ -46,6 +35,9 @@ where
                 waiting: Some(step),
             });
         };
+        if all > 1 {
+            self.contenders[at].repeat_report();
+        }
         let waiting = self.contenders[at].until_free(&mut report);
         match run_until(self.interrupt.as_mut(), &*env, limit, waiting).await {
             Ok(Ok(())) => true,
@@ -104,29 +96,5 @@ where
             }
         };
         self.failed.insert(at, error);
-    }
-}
-
-/// The result of `work`, unless the interrupt comes or the limit passes before.
-pub(super) async fn run_until<T, I: Future<Output = ()>>(
-    interrupt: Pin<&mut I>,
-    env: &dyn Env,
-    limit: Option<BootInstant>,
-    work: impl Future<Output = T>,
-) -> Result<T, Stop> {
-    let mut work = pin!(work);
-    tokio::select! {
-        biased;
-        result = &mut work => Ok(result),
-        () = interrupt => Err(Stop::Interrupted),
-        () = sleep_until(env, limit) => Err(Stop::TimedOut),
-    }
-}
-
-/// Completes at this reading of the boot clock; never at `None`.
-pub(super) async fn sleep_until(env: &dyn Env, instant: Option<BootInstant>) {
-    match instant {
-        Some(instant) => env.sleep(instant.since(env.boot()).to_duration()).await,
-        None => pending().await,
     }
 }

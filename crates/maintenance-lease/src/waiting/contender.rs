@@ -94,12 +94,16 @@ impl<'a> Contender<'a> {
         self.maintenance.api.env.boot()
     }
 
+    /// Reports again why it waits, although nothing changed: its caller has waited for another node meanwhile.
+    pub(crate) fn repeat_report(&mut self) {
+        self.reported = None;
+    }
+
     /// Waits until it may try.
     pub(crate) async fn until_free(
         &mut self,
         progress: &mut (impl FnMut(Progress<'_>) + Send),
     ) -> Result<(), Error> {
-        self.reported = None;
         loop {
             if self.has_settled() {
                 return Ok(());

@@ -219,7 +219,8 @@ fn what_a_slow_try_holds_is_renewed() {
         let locking = Locking::begin(&alice, &all, for_seconds(6).wait(None));
         locking.locks_all(&all).await;
         let [a, b, c] = all;
-        let written = written(&wire);
+        let mut written = written(&wire);
+        written[2..4].sort();
         assert_eq!(written[..5], [a.clone(), b.clone(), a, b, c]);
     });
 }
