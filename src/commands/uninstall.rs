@@ -3,6 +3,7 @@
 use clap::Args;
 use futures::join;
 use k8s_openapi::api::core::v1::Node;
+use maintenance_lease::NodeLease;
 use node_keys::{NodeKeys, clear, has_ended_id};
 use pod_safety::cluster::Reader;
 use policies::{Error, Installed, Manifest, Refusal};
@@ -85,23 +86,27 @@ impl NodesWithKeys {
     /// If one of them can't be listed.
     async fn read(session: &Session<'_>) -> Result<Self, Failure> {
         let with_keys = |node: Node| {
-            let is_protected = !NodeKeys::on(&node).is_empty();
-            let has_keys = is_protected || has_ended_id(&node);
-            Some((node.metadata.name.filter(|_| has_keys)?, is_protected))
+            let (keys, has_ended_id) = (NodeKeys::on(&node), has_ended_id(&node));
+            Some((node.metadata.name?, keys, has_ended_id))
         };
         let reader = Reader::new(session.locks.requests().clone());
-        let (names, leases) = join!(reader.select_nodes(None, with_keys), session.locks.list());
-        let (names, leases) = (names?, leases?);
+        let (nodes, leases) = join!(reader.select_nodes(None, with_keys), session.locks.list());
+        let (nodes, leases) = (nodes?, leases?);
         let now = session.locks.server_time().now();
-        let locked = leases.values().filter(|lease| lease.state(now).is_locked());
-        Ok(Self {
-            locked: locked.count(),
-            protected: names
-                .iter()
-                .filter(|(_, is_protected)| *is_protected)
-                .count(),
-            names: names.into_iter().map(|(name, _)| name).collect(),
-        })
+        let stands = |lease: &NodeLease| lease.state(now).is_locked();
+        let mut found = Self {
+            locked: leases.values().filter(|lease| stands(lease)).count(),
+            ..Self::default()
+        };
+        for (name, mut keys, has_ended_id) in nodes {
+            // The cordon of a lock that stands is not removed.
+            keys.cordon &= !leases.get(&name).is_some_and(stands);
+            found.protected += usize::from(!keys.is_empty());
+            if has_ended_id || !keys.is_empty() {
+                found.names.push(name);
+            }
+        }
+        Ok(found)
     }
 
     /// Removes what locks wrote. Returns whether nothing is left.

@@ -150,7 +150,10 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
                 "locked without the held label, opt-outs or cordon that the lock asks for: {}",
                 first(nodes, LISTED)
             ),
-            format!("to set them: `{}`", program.run("doctor --fix")),
+            format!(
+                "their holders can set them: `{}`",
+                program.run("doctor --fix")
+            ),
         ),
         Finding::KeysSet(nodes) => ok(format!(
             "set the held label, opt-outs and cordons that the locks ask for on: {}",

@@ -100,7 +100,7 @@ fn what_a_killed_command_leaves_is_shown_and_mended_by_doctor() {
                 .succeeds()
                 .stdout
         };
-        let hint = "to set them: `kubectl maint doctor --fix`";
+        let hint = "their holders can set them: `kubectl maint doctor --fix`";
 
         killed_before_the_node(cluster, &["hold", &node, "-m", "disk", "--cordon"]);
         assert!(holder_of(cluster, &node).is_some() && is_clean(cluster, &node));

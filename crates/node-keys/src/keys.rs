@@ -203,15 +203,16 @@ pub fn end(node: &Node, ended: &str) -> Option<Value> {
     apply(node, &keys)
 }
 
-/// The merge patch that removes `keys` from `node`, whoever owns them, and the id of an ended lock.
+/// The merge patch that removes `keys` from `node`, whoever owns them. It leaves the id of the lock that has `ended`, if there is one:
+/// the server records the time of a write only if it sets a field, and the node policy compares that with the end of the lock.
 #[must_use]
-pub(crate) fn removal(node: &Node, keys: &NodeKeys) -> Value {
+pub(crate) fn removal(node: &Node, keys: &NodeKeys, ended: Option<&str>) -> Value {
     let nulls = |map: &BTreeMap<String, String>| -> Map<String, Value> {
         map.keys().map(|key| (key.clone(), Value::Null)).collect()
     };
     let metadata = &node.metadata;
     let mut annotations = nulls(&keys.annotations);
-    annotations.insert(ENDED.to_owned(), Value::Null);
+    annotations.insert(ENDED.to_owned(), json!(ended));
     let mut patch = json!({"metadata": {
         "uid": metadata.uid,
         "resourceVersion": metadata.resource_version,
@@ -280,13 +281,19 @@ impl NodeKeys {
     /// What is wrong with them by the lock in `lease`.
     #[must_use]
     pub fn mismatch(&self, lease: Option<&NodeLease>, now: Now) -> Option<Mismatch> {
-        let asks = |lease: &&NodeLease| lease.state(now).is_locked() && Asked::of(lease).is_some();
-        match lease.filter(asks) {
-            _ if self.belong_to(lease, now) && self.are_labeled() => None,
-            Some(_) => Some(Mismatch::Missing),
-            None => (!self.is_empty()).then_some(Mismatch::LeftOver),
+        let belong = self.belong_to(lease, now);
+        let asks = lease.is_some_and(|lease| asks(lease, now));
+        match self.is_empty() || belong {
+            false => Some(Mismatch::LeftOver),
+            true => (asks && !(belong && self.are_labeled())).then_some(Mismatch::Missing),
         }
     }
+}
+
+/// Whether the lock in `lease` stands at `now`, and asks for keys of its Node.
+#[must_use]
+pub fn asks(lease: &NodeLease, now: Now) -> bool {
+    lease.state(now).is_locked() && Asked::of(lease).is_some()
 }
 
 /// Whether `node` has the id of a lock that ended and had no keys there.

@@ -16,7 +16,7 @@ mod writes;
 pub use asked::{Asked, Cordon};
 pub use findings::{Activity, Finding, findings, medik8s_finding, medik8s_lease_path};
 pub use keys::{
-    Conflict, HELD, Mismatch, Mode, NodeKeys, Wanted, apply, end, has_ended_id, wanted,
+    Conflict, HELD, Mismatch, Mode, NodeKeys, Wanted, apply, asks, end, has_ended_id, wanted,
 };
 pub use managed_fields::FIELD_MANAGER;
 pub use opt_outs::{OptOuts, UnknownTool, tools};

@@ -137,7 +137,8 @@ pub async fn clear(locks: &Maintenance, node: &str, all: bool) -> Result<Option<
         }
         let stands = lease.is_some_and(|lease| lease.state(now).is_locked());
         keys.cordon &= !(all && stands);
-        match patch(locks, &node, MERGE, &removal(&node, &keys)).await {
+        let ended = lock_id_on(&node).filter(|_| !all);
+        match patch(locks, &node, MERGE, &removal(&node, &keys, ended)).await {
             Ok(stored) if has_held_keys(&stored) => return Err(ApiError::Altered.into()),
             Ok(_) => return Ok(Some(keys)),
             Err(error) if error.is_not_found() => return Ok(Some(NodeKeys::default())),

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use connect::ApiUser;
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::NodeLease;
-use node_keys::{Mismatch, Mode, NodeKeys};
+use node_keys::{Mismatch, Mode, NodeKeys, asks};
 use pod_safety::cluster::Reader;
 
 use crate::error::{Failure, KeysError};
@@ -38,7 +39,10 @@ pub(super) async fn check(
         let lease = leases.get(node);
         match keys.mismatch(lease, now) {
             Some(Mismatch::Missing) => missing.extend(lease),
-            Some(Mismatch::LeftOver) => left.push(node.clone()),
+            Some(Mismatch::LeftOver) => {
+                left.push(node.clone());
+                missing.extend(lease.filter(|lease| asks(lease, now)));
+            }
             None => {}
         }
     }
@@ -50,11 +54,18 @@ pub(super) async fn check(
         false if left.is_empty() => Vec::new(),
         false => vec![Finding::LeftOver(left)],
     };
-    found.extend(match fix {
-        true => set(session, missing).await,
-        false if missing.is_empty() => Vec::new(),
-        false => vec![Finding::WithoutKeys(names(&missing))],
-    });
+    // The node policy lets only the API user of a lock set its keys.
+    let caller = match &session.connection.api_user {
+        ApiUser::Known(name) => Some(&**name),
+        ApiUser::Unknown | ApiUser::Anonymous => None,
+    };
+    let (own, others): (Vec<_>, Vec<_>) = missing
+        .into_iter()
+        .partition(|lease| fix && lease.api_user().is_none_or(|user| Some(user) == caller));
+    found.extend(set(session, own).await);
+    if !others.is_empty() {
+        found.push(Finding::WithoutKeys(names(&others)));
+    }
     if found.is_empty() {
         found.push(Finding::Labels(labeled));
     }

@@ -336,7 +336,7 @@ pub(crate) fn await_denial(admin: &Person, wanted: bool) {
         "metadata": {"name": "probe"},
         "spec": {"holderIdentity": "probe", "renewTime": at(3600), "leaseDurationSeconds": 1},
     });
-    let node = json!({"metadata": {"name": "probe", "labels": {"kubectl-maint.dev/held": "true"}}});
+    let node = json!({"metadata": {"name": "probe"}});
     match admin.post(NODES, &node) {
         Ok(_) => {}
         Err(refused) => assert_eq!(refused.code, 409, "{refused:?}"),
@@ -344,9 +344,9 @@ pub(crate) fn await_denial(admin: &Person, wanted: bool) {
     let end = Instant::now() + LIMIT;
     loop {
         let refuses_lease = admin.post(&format!("{LEASES}?dryRun=All"), &lease).is_err();
-        let note = json!({"metadata": {"annotations": {"kubectl-maint.dev/held-by": "probe"}}});
+        let label = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "probe"}}});
         let path = format!("{NODES}/probe?dryRun=All");
-        let refuses_node = admin.patch(&path, &note).is_err();
+        let refuses_node = admin.patch(&path, &label).is_err();
         if refuses_lease == wanted && refuses_node == wanted {
             return;
         }
