@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use maintenance_lease::protocol::{Now, State};
+use maintenance_lease::protocol::Now;
 use maintenance_lease::{Maintenance, NodeLease, NodeLookup, NodeRow};
 
 use super::snapshot::Snapshot;
@@ -64,12 +64,6 @@ impl NodeFilter {
             }
         }
         left_out
-    }
-
-    /// Whether nodes are shown whatever their lock is, so that all of them may have to be read.
-    pub(crate) fn takes_all(&self) -> bool {
-        let free = LockState::from(State::Free);
-        self.selection != Selection::Mine && (self.states.is_empty() || self.states.contains(&free))
     }
 
     /// Whether to show `node`.

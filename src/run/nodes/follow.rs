@@ -14,7 +14,7 @@ use maintenance_lease::{
 };
 
 use super::filter::NodeFilter;
-use super::read::{heartbeats, read_details};
+use super::read::{heartbeats, read_details, reader};
 use super::snapshot::Snapshot;
 use crate::args::nodes::Selection;
 use crate::error::Failure;
@@ -267,8 +267,8 @@ impl<'a> Follower<'a> {
             }
             return;
         }
-        let locks = &self.session.locks;
-        let read = join_all(changed.iter().map(|item| locks.heartbeat(&item.node))).await;
+        let reader = reader(self.session);
+        let read = join_all(changed.iter().map(|item| reader.heartbeat(&item.node))).await;
         for (item, heartbeat) in changed.iter().zip(read) {
             if let Ok(Some(heartbeat)) = heartbeat {
                 known.insert(item.node.clone(), heartbeat);

@@ -6,7 +6,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
-use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::protocol::Now;
 use maintenance_lease::{Accept, ApiError, Call, NodeLookup, NodeRow};
 use node_keys::{Finding, NodeKeys, findings, medik8s_lease_path};
 use pod_safety::cluster::Reader;
@@ -18,7 +18,7 @@ use crate::run::session::{PARALLEL, Session};
 use crate::words::fencing_annotations::FencingAnnotations;
 
 /// More Nodes than this are read with a list: one whole Node has as many bytes as a hundred rows.
-pub(super) const MOST_BY_NAME: usize = 128;
+const MOST_BY_NAME: usize = 128;
 
 /// The result of reading a Node.
 pub(crate) struct DetailsRead {
@@ -72,7 +72,7 @@ impl DetailsRead {
 pub(crate) struct Nodes<'a> {
     reader: Reader,
     /// Those that were already read.
-    heartbeats: Option<&'a HashMap<String, Instant>>,
+    heartbeats: Option<&'a HashMap<String, Heartbeat>>,
     /// Drop the labels: they are not shown, or were already read.
     without_labels: bool,
     /// The label selector that the Nodes match.
@@ -82,7 +82,7 @@ pub(crate) struct Nodes<'a> {
 impl<'a> Nodes<'a> {
     pub(crate) fn new(
         session: &Session<'_>,
-        heartbeats: Option<&'a HashMap<String, Instant>>,
+        heartbeats: Option<&'a HashMap<String, Heartbeat>>,
     ) -> Self {
         Self {
             reader: Reader::new(session.locks.requests().clone()),
@@ -157,69 +157,37 @@ impl<'a> Nodes<'a> {
         names: &BTreeSet<String>,
     ) -> Result<Vec<(String, DetailsRead)>, ApiError> {
         let mut missing = names.clone();
-        let nodes = self.list(|name| missing.remove(name)).await?;
-        let mut details: Vec<_> = match self.heartbeats {
-            Some(_) => self.with_heartbeats(nodes).collect(),
-            None => self.with_later_heartbeats(nodes).await,
-        };
+        let listed = self.reader.select_nodes(self.selector, |node| {
+            let name = node.metadata.name.clone()?;
+            if !missing.remove(&name) {
+                return None;
+            }
+            let mut found = Box::new(Found::of(&name, &node, self.heartbeat(&name)));
+            if self.without_labels {
+                found.row.labels = BTreeMap::new();
+            }
+            Some((name, found))
+        });
+        let mut nodes = listed.await?;
+        if self.heartbeats.is_none() && !nodes.iter().all(|(_, found)| found.is_ready()) {
+            let heartbeats = Known::of(self.reader.heartbeats().await, right_on_heartbeats);
+            for (name, found) in &mut nodes {
+                found.state.heartbeat = heartbeats.as_ref().map(|all| all.get(name).copied());
+            }
+        }
+        let now = self.reader.now();
+        let nodes = nodes.into_iter();
+        let mut details: Vec<_> = nodes
+            .map(|(name, found)| (name, found.details(now)))
+            .collect();
         let missing = missing.into_iter();
         details.extend(missing.map(|name| (name, DetailsRead::missing())));
         Ok(details)
     }
 
-    /// Lists the Nodes that match `is_wanted`, without their heartbeats.
-    ///
-    /// # Errors
-    /// If they can't be read.
-    pub(super) async fn list(
-        &self,
-        mut is_wanted: impl FnMut(&str) -> bool + Send,
-    ) -> Result<Vec<ListedNode>, ApiError> {
-        let listed = self.reader.select_nodes(self.selector, |node| {
-            let name = node.metadata.name.clone()?;
-            if !is_wanted(&name) {
-                return None;
-            }
-            let mut found = Box::new(Found::of(&name, &node, Known::Unknown(Why::NotRead)));
-            if self.without_labels {
-                found.row.labels = BTreeMap::new();
-            }
-            Some(ListedNode { name, found })
-        });
-        listed.await
-    }
-
-    /// Adds the heartbeats that were already read to `nodes`.
-    pub(super) fn with_heartbeats(
-        &self,
-        nodes: Vec<ListedNode>,
-    ) -> impl Iterator<Item = (String, DetailsRead)> {
-        let now = self.reader.now();
-        let nodes = nodes.into_iter();
-        nodes.map(move |node| {
-            let heartbeat = self.heartbeat(&node.name);
-            node.with_heartbeat(heartbeat, now)
-        })
-    }
-
-    /// The same, but reads the heartbeats itself, and only if a Node is not ready.
-    async fn with_later_heartbeats(&self, nodes: Vec<ListedNode>) -> Vec<(String, DetailsRead)> {
-        let heartbeats = match nodes.iter().all(|node| node.found.is_ready()) {
-            true => Known::Unknown(Why::NotRead),
-            false => Known::of(self.reader.heartbeats().await, right_on_heartbeats),
-        };
-        let now = self.reader.now();
-        let nodes = nodes.into_iter();
-        let details = nodes.map(|node| {
-            let heartbeat = heartbeats.as_ref().map(|all| all.get(&node.name).copied());
-            node.with_heartbeat(heartbeat, now)
-        });
-        details.collect()
-    }
-
     fn heartbeat(&self, name: &str) -> Known<Option<Heartbeat>> {
         match self.heartbeats {
-            Some(heartbeats) => Known::Yes(heartbeats.get(name).map(|&at| at.into())),
+            Some(heartbeats) => Known::Yes(heartbeats.get(name).copied()),
             None => Known::Unknown(Why::NotRead),
         }
     }
@@ -256,23 +224,6 @@ pub(crate) async fn medik8s_finding(session: &Session<'_>, node: &str) -> Option
 
 fn right_on_heartbeats() -> String {
     "get heartbeats".to_owned()
-}
-
-/// A Node of a list, without its heartbeat.
-pub(super) struct ListedNode {
-    name: String,
-    found: Box<Found>,
-}
-
-impl ListedNode {
-    fn with_heartbeat(
-        mut self,
-        heartbeat: Known<Option<Heartbeat>>,
-        now: Now,
-    ) -> (String, DetailsRead) {
-        self.found.state.heartbeat = heartbeat;
-        (self.name, self.found.details(now))
-    }
 }
 
 /// What a whole Node shows. A list keeps no more of each.

@@ -2,15 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use futures::channel::oneshot;
-use futures::future::{Either, select};
 use futures::{StreamExt as _, TryStreamExt as _, join};
-use maintenance_lease::protocol::{Instant, Now};
-use maintenance_lease::{ApiError, Error, NodeLease, NodeLookup, NodeRow, RowDetail, ServerTime};
-use pod_safety::node_health::is_fresh;
+use maintenance_lease::{ApiError, Error, NodeLease, NodeLookup, RowDetail};
+use pod_safety::cluster::Reader;
+use pod_safety::node_health::Heartbeat;
 
 use super::filter::NodeFilter;
-use super::node_details::{ListedNode, MOST_BY_NAME, Nodes};
+use super::node_details::Nodes;
 use super::snapshot::Snapshot;
 use crate::args::nodes::Selection;
 use crate::error::Failure;
@@ -75,39 +73,33 @@ async fn listed(
     wide: bool,
     detail: RowDetail,
 ) -> Result<Snapshot, Failure> {
-    let nodes = nodes_and_heartbeats(session, filter, wide, detail);
-    let (leases, nodes) = join!(session.locks.list(), nodes);
-    let (nodes, heartbeats) = nodes?;
-    let mut whole = Vec::new();
+    let (leases, nodes, heartbeats) = join!(
+        session.locks.list(),
+        session.locks.nodes(filter.selector(), detail),
+        heartbeats(session, wide),
+    );
     let (rows, other_rows) = match nodes {
-        Ok(NodesRead::Rows(rows)) => Snapshot::listed(rows),
-        Ok(NodesRead::Whole(nodes)) => {
-            whole = nodes;
-            Snapshot::listed([])
-        }
+        Ok(rows) => Snapshot::listed(rows),
         // Only the Nodes show which of them match a selector.
         Err(Error::MissingRight { .. }) if filter.selector().is_none() => {
             (HashMap::new(), NodeLookup::Forbidden)
         }
         Err(error) => return Err(error.into()),
     };
-    let mut snapshot = Snapshot {
+    Ok(Snapshot {
         leases: leases?,
         rows,
         other_rows,
-        heartbeats: None,
+        heartbeats: heartbeats?,
         details: HashMap::new(),
         wide,
-    };
-    snapshot.apply_details(Nodes::new(session, heartbeats.as_ref()).with_heartbeats(whole));
-    snapshot.heartbeats = heartbeats;
-    Ok(snapshot)
+    })
 }
 
 async fn one(session: &Session<'_>, node: &str, wide: bool) -> Result<Snapshot, Failure> {
     let heartbeat = async {
         if wide {
-            readable(session.locks.heartbeat(node).await)
+            readable(reader(session).heartbeat(node).await)
         } else {
             Ok(None)
         }
@@ -152,104 +144,20 @@ async fn named(session: &Session<'_>, names: &[String], wide: bool) -> Result<Sn
     Ok(snapshot)
 }
 
-/// What was read of the Nodes in a list.
-enum NodesRead {
-    Rows(Vec<NodeRow>),
-    Whole(Vec<ListedNode>),
-}
-
-/// Lists the Nodes and, if `wide`, their heartbeats. If many heartbeats are late, reads all Nodes whole instead of rows: rows
-/// do not show the health of such nodes.
-async fn nodes_and_heartbeats(
-    session: &Session<'_>,
-    filter: &NodeFilter,
-    wide: bool,
-    detail: RowDetail,
-) -> Result<(Result<NodesRead, Error>, Option<HashMap<String, Instant>>), Failure> {
-    let (locks, selector) = (&session.locks, filter.selector());
-    let rows = || Box::pin(locks.nodes(selector, detail));
-    let (mut late, many_are_late) = LateHeartbeats::new(locks.server_time().clone());
-    let heartbeats = heartbeats_as_they_arrive(session, wide, |at| late.add(at));
-    let nodes = async {
-        let whole = match select(many_are_late, rows()).await {
-            // The late ones may not match the selector.
-            Either::Left((Ok(()), rows)) if filter.takes_all() && selector.is_none() => {
-                // Cancel this list first. Otherwise, the server works on both.
-                drop(rows);
-                let nodes = Nodes::new(session, None);
-                let nodes = match detail {
-                    RowDetail::Cells => nodes.without_labels(),
-                    RowDetail::Metadata => nodes,
-                };
-                nodes.list(|_| true).await
-            }
-            Either::Left((_, rows)) => return Ok(rows.await.map(NodesRead::Rows)),
-            Either::Right((rows, _)) => return Ok(rows.map(NodesRead::Rows)),
-        };
-        match whole {
-            Ok(nodes) => Ok(Ok(NodesRead::Whole(nodes))),
-            Err(error) if error.is_forbidden() => Ok(rows().await.map(NodesRead::Rows)),
-            Err(error) => Err(Failure::from(error)),
-        }
-    };
-    let (nodes, heartbeats) = join!(nodes, heartbeats);
-    Ok((nodes?, heartbeats?))
-}
-
-/// Counts late heartbeats while they arrive.
-struct LateHeartbeats {
-    clock: ServerTime,
-    now: Option<Now>,
-    count: usize,
-    many: Option<oneshot::Sender<()>>,
-}
-
-impl LateHeartbeats {
-    /// The receiver completes once more heartbeats are late than Nodes are read by name. It may never complete. A list that
-    /// is sent again counts twice: then whole Nodes may be read without need.
-    fn new(clock: ServerTime) -> (Self, oneshot::Receiver<()>) {
-        let (many, many_are_late) = oneshot::channel();
-        let new = Self {
-            clock,
-            now: None,
-            count: 0,
-            many: Some(many),
-        };
-        (new, many_are_late)
-    }
-
-    fn add(&mut self, at: Instant) {
-        // The server's time is known only once its answer begins.
-        let now = *self.now.get_or_insert_with(|| self.clock.now());
-        self.count += usize::from(!is_fresh(Some(at.into()), now));
-        if self.count > MOST_BY_NAME
-            && let Some(many) = self.many.take()
-        {
-            // If the rows came first, the receiver is gone.
-            let _ = many.send(());
-        }
-    }
-}
-
 /// All heartbeats if `wide`; `None` also if the caller may not read them.
 pub(crate) async fn heartbeats(
     session: &Session<'_>,
     wide: bool,
-) -> Result<Option<HashMap<String, Instant>>, Failure> {
-    heartbeats_as_they_arrive(session, wide, |_| ()).await
-}
-
-/// The same, and calls `arrived` for each heartbeat as it arrives.
-async fn heartbeats_as_they_arrive(
-    session: &Session<'_>,
-    wide: bool,
-    arrived: impl FnMut(Instant) + Send,
-) -> Result<Option<HashMap<String, Instant>>, Failure> {
+) -> Result<Option<HashMap<String, Heartbeat>>, Failure> {
     if wide {
-        readable(session.locks.heartbeats_as_they_arrive(arrived).await)
+        readable(reader(session).heartbeats().await)
     } else {
         Ok(None)
     }
+}
+
+pub(super) fn reader(session: &Session<'_>) -> Reader {
+    Reader::new(session.locks.requests().clone())
 }
 
 /// The result of a read; `None` if the caller may not read it.

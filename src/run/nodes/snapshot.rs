@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeLookup, NodeRow};
 use node_keys::{Asked, Finding, NodeKeys};
-use pod_safety::node_health::{Health, is_fresh};
+use pod_safety::node_health::{self, Health, is_fresh};
 
 use super::node_details::{DetailsRead, NodeDetails};
 use crate::output::item::Item;
@@ -21,7 +21,7 @@ pub(crate) struct Snapshot {
     /// What is known about a Node that is not among the rows.
     pub(crate) other_rows: NodeLookup,
     /// `None`: no permission to read them, or not requested.
-    pub(crate) heartbeats: Option<HashMap<String, Instant>>,
+    pub(crate) heartbeats: Option<HashMap<String, node_health::Heartbeat>>,
     /// The Nodes that were read as whole objects.
     pub(crate) details: HashMap<String, Box<NodeDetails>>,
     /// Whether heartbeats, and what other tools do, are shown.
@@ -43,7 +43,7 @@ impl Snapshot {
     /// From Leases, without any Nodes.
     pub(crate) fn of_leases(
         leases: impl Iterator<Item = NodeLease>,
-        heartbeats: Option<HashMap<String, Instant>>,
+        heartbeats: Option<HashMap<String, node_health::Heartbeat>>,
         wide: bool,
     ) -> Self {
         Self {
@@ -136,7 +136,7 @@ impl Snapshot {
         !row.is_ready()
             // Many tools cordon a node first. Only wide output shows what they do, and what locks set.
             || self.wide && (row.is_cordoned() || lease.and_then(Asked::of).is_some())
-            || heartbeat.is_some_and(|&heartbeat| !is_fresh(Some(heartbeat.into()), now))
+            || heartbeat.is_some_and(|&heartbeat| !is_fresh(Some(heartbeat), now))
             || lease.is_some_and(|lease| lease.is_fenced() || lease.state(now) == State::AdminHold)
     }
 
@@ -149,7 +149,7 @@ impl Snapshot {
                 None => Heartbeat::Unknown,
                 Some(heartbeats) => heartbeats
                     .get(node)
-                    .map_or(Heartbeat::Missing, |&at| Heartbeat::At(at)),
+                    .map_or(Heartbeat::Missing, |heartbeat| Heartbeat::At(heartbeat.at)),
             },
             health: self.health(node),
             annotations: self.annotations(node),
@@ -167,7 +167,7 @@ impl Snapshot {
             .with_annotations(self.annotations(node), now)
             .with_findings(self.findings(node).unwrap_or_default())
             .with_keys(self.keys(node))
-            .with_heartbeat(heartbeat)
+            .with_heartbeat(heartbeat.map(|heartbeat| heartbeat.at))
     }
 
     /// When something about `node` changes by time alone.

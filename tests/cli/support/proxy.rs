@@ -13,12 +13,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta};
 use control_plane::{ControlPlane, Identity, Kubeconfig};
-use futures::{StreamExt as _, stream};
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, DATE, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Full, StreamBody};
-use hyper::body::{Frame, Incoming};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -54,8 +53,6 @@ pub(crate) enum Treatment {
     Without(&'static str),
     /// Forwards it as a request of this API user, who is in system:masters. `kubectl proxy` adds credentials like this.
     As(&'static str),
-    /// Forwards it. The last byte of the answer waits until the test lets it pass.
-    KeepEnd,
     /// Keeps it until the test lets it pass, even if the client no longer waits for the answer.
     Keep,
     /// Does not forward it. Answers with this status code, and a `Retry-After` in seconds.
@@ -304,14 +301,6 @@ impl RequestHandler {
                 move_date(&mut answer, seconds);
                 answer
             }
-            Treatment::KeepEnd => {
-                let answer = forward(self.client.clone(), onwards).await;
-                let (go, gone) = oneshot::channel();
-                let (answering, answered) = oneshot::channel();
-                let _ = answering.send(answer.status().as_u16());
-                let _ = self.kept.send(Kept { go, answered });
-                end_later(answer, gone).await
-            }
             Treatment::CutAnswer => cut_short(forward(self.client.clone(), onwards).await).await,
             Treatment::LoseAnswer => {
                 forward(self.client.clone(), onwards).await;
@@ -377,26 +366,10 @@ async fn cut_short(answer: Response<Answer>) -> Response<Answer> {
         let mut windows = body.windows(wanted.len());
         windows.rposition(|window| window == wanted)
     };
-    let between_objects = last(b"},{").or_else(|| last(b"}]"));
-    // Protobuf has the length of the list first, so any cut is noticed.
-    let end = between_objects.map_or(body.len() / 2, |end| end + 1);
-    let begun = Full::new(body.slice(..end));
+    let end = last(b"},{").or_else(|| last(b"}]"));
+    let end = end.expect("a list of objects");
+    let begun = Full::new(body.slice(..=end));
     Response::from_parts(parts, begun.map_err(|never| match never {}).boxed_unsync())
-}
-
-/// The answer. Its last byte follows only after `gone`.
-async fn end_later(answer: Response<Answer>, gone: oneshot::Receiver<()>) -> Response<Answer> {
-    let (parts, body) = answer.into_parts();
-    let mut begun = body.collect().await.expect("an answer").to_bytes();
-    let end = begun.split_off(begun.len() - 1);
-    let end = async {
-        match gone.await {
-            Ok(()) => Ok(Frame::data(end)),
-            Err(_) => pending().await,
-        }
-    };
-    let frames = stream::iter([Ok(Frame::data(begun))]).chain(stream::once(end));
-    Response::from_parts(parts, StreamBody::new(frames).boxed_unsync())
 }
 
 fn move_date(answer: &mut Response<Answer>, seconds: i64) {

@@ -8,8 +8,6 @@ use serde_json::Value;
 pub enum Accept {
     /// The object.
     Json,
-    /// The objects of a list in protobuf, which cost the server and the reader much less. Servers without it send JSON.
-    Protobuf,
     /// The rows that `kubectl get` prints.
     Table,
 }
@@ -18,7 +16,6 @@ impl Accept {
     pub(super) fn header(self) -> &'static str {
         match self {
             Self::Json => "application/json",
-            Self::Protobuf => "application/vnd.kubernetes.protobuf, application/json",
             Self::Table => "application/json;as=Table;v=v1;g=meta.k8s.io",
         }
     }
@@ -26,7 +23,7 @@ impl Accept {
     /// The array field that holds the objects of a list.
     pub(super) fn array(self) -> &'static str {
         match self {
-            Self::Json | Self::Protobuf => "items",
+            Self::Json => "items",
             Self::Table => "rows",
         }
     }

@@ -11,10 +11,8 @@ use http_body_util::BodyStream;
 use kube::client::Body;
 
 use super::call::Call;
-use super::encoded::{Encoded, ListBody};
 use super::error::ApiError;
 use super::items::Items;
-use super::protobuf::ProtobufItems;
 use super::requests::Requests;
 use super::response_check::ResponseCheck;
 use crate::bugs::{self, Bug};
@@ -95,20 +93,19 @@ impl Requests {
     pub async fn list<T: Send>(
         &self,
         call: &Call,
-        mut read: impl FnMut(&[u8], &[u8]) -> Result<Option<T>, ApiError> + Send,
+        read: impl FnMut(&[u8], &[u8]) -> Result<Option<T>, ApiError> + Send,
     ) -> Result<Listed<T>, ApiError> {
-        let read = |object: Encoded<'_>, before: &[u8]| read(object.json()?, before);
         let (listed, _) = self.list_page(call.clone().into(), |_| None, read).await?;
         Ok(listed)
     }
 
-    /// The same in each encoding. `ahead` gets the part of the list before its first object, and returns the page to
+    /// The same. `ahead` gets the part of the list before its first object, and returns the page to
     /// request while this one arrives. That page is returned, too.
     pub(super) async fn list_page<T: Send>(
         &self,
         page: Page,
         ahead: impl Fn(&[u8]) -> Option<Page> + Send + Sync,
-        mut read: impl FnMut(Encoded<'_>, &[u8]) -> Result<Option<T>, ApiError> + Send,
+        mut read: impl FnMut(&[u8], &[u8]) -> Result<Option<T>, ApiError> + Send,
     ) -> Result<(Listed<T>, Option<Page>), ApiError> {
         let Page { call, mut progress } = page;
         self.within(async {
@@ -147,13 +144,10 @@ async fn read_list<T: Send>(
     call: &Call,
     answer: Response<Body>,
     ahead: impl Fn(&[u8]) -> Option<Page> + Send + Sync,
-    mut read: impl FnMut(Encoded<'_>, &[u8]) -> Result<Option<T>, ApiError> + Send,
+    mut read: impl FnMut(&[u8], &[u8]) -> Result<Option<T>, ApiError> + Send,
 ) -> Result<(Listed<T>, Option<Page>), ApiError> {
     let origin = ResponseCheck::of(call, &answer);
-    let mut body = match origin.is_protobuf() {
-        true => ListBody::Protobuf(ProtobufItems::default()),
-        false => ListBody::Json(Items::of(call.accept.array())),
-    };
+    let mut items = Items::of(call.accept.array());
     let mut objects = Vec::new();
     let (mut begun, mut is_first) = (false, true);
     let mut next: Option<Page> = None;
@@ -171,18 +165,18 @@ async fn read_list<T: Send>(
             continue;
         };
         if !begun && !piece.trim_ascii().is_empty() {
-            origin.expect_beginning(piece)?;
+            origin.expect_json(piece)?;
             begun = true;
         }
-        body.feed(piece, |object, before| {
+        items.feed(piece, |object, before| {
             if mem::take(&mut is_first) {
                 next = ahead(before);
             }
             objects.extend(read(object, before)?);
-            Ok(())
+            Ok::<(), ApiError>(())
         })?;
     }
-    let envelope = body.envelope().into_owned();
+    let envelope = items.envelope().to_owned();
     // If the answer ended too early, the envelope is not closed.
     if !bugs::active(Bug::TruncatedListAccepted) {
         origin.expect_answer(&envelope)?;

@@ -3,8 +3,7 @@
 use http::StatusCode;
 use serde::Deserialize;
 
-use super::call::{Accept, Call};
-use super::encoded::Encoded;
+use super::call::Call;
 use super::error::ApiError;
 use super::items::close;
 use super::lists::Page;
@@ -60,51 +59,6 @@ impl Requests {
         &self,
         call: &Call,
         mut read: impl FnMut(&[u8], &[u8]) -> Result<Option<T>, ApiError> + Send,
-    ) -> Result<Vec<T>, ApiError> {
-        let read = |object: Encoded<'_>, before: &[u8]| read(object.json()?, before);
-        self.pages(call, read).await
-    }
-
-    /// The same for objects of which a few fields are needed, from the list at `path`. The server chooses the encoding;
-    /// in protobuf, a long list takes a fraction of the time.
-    ///
-    /// # Usage
-    /// ```
-    /// use maintenance_lease::{Encoded, Requests};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = sandbox::Sandbox::new();
-    /// # sandbox.add_node("worker-1");
-    /// # let client = sandbox.client();
-    /// let requests = Requests::new(client, None);
-    /// let read = |node: Encoded<'_>| match node {
-    ///     Encoded::Json(node) | Encoded::Protobuf(node) => Ok(Some(node.len())),
-    /// };
-    /// let lengths = requests.list_encoded_pages("/api/v1/nodes", read).await?;
-    /// assert_eq!(lengths.len(), 1);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`list`](Self::list).
-    ///
-    /// # Caveats
-    /// As [`list_pages`](Self::list_pages).
-    pub async fn list_encoded_pages<T: Send>(
-        &self,
-        path: &str,
-        mut read: impl FnMut(Encoded<'_>) -> Result<Option<T>, ApiError> + Send,
-    ) -> Result<Vec<T>, ApiError> {
-        let call = Call::get(path.to_owned(), Accept::Protobuf);
-        self.pages(&call, |object, _| read(object)).await
-    }
-
-    async fn pages<T: Send>(
-        &self,
-        call: &Call,
-        mut read: impl FnMut(Encoded<'_>, &[u8]) -> Result<Option<T>, ApiError> + Send,
     ) -> Result<Vec<T>, ApiError> {
         let mut objects = Vec::new();
         let mut page = Page::from(page(call, ""));

@@ -11,21 +11,13 @@ use serde_json::json;
 
 use super::api::Api;
 use super::call::{Accept, Call};
-use super::encoded::Encoded;
 use super::error::ApiError;
-use super::heartbeats::KubeletLease;
 use super::items::close;
 use super::nodes::{Columns, NodeRow, RowDetail};
 use super::requests::escape;
 use crate::any_lease::{AnyLease, Candidate, HEARTBEATS, LeaseScope};
 use crate::lease::NodeLease;
-use crate::protocol::{Instant, Now, check_finished};
-use crate::repository::Repository;
-
-/// Where kubelets renew their heartbeats.
-fn heartbeats() -> Repository {
-    Repository::new(HEARTBEATS)
-}
+use crate::protocol::{Now, check_finished};
 
 /// A node and its Lease, as seen at one time.
 #[derive(Clone, Debug)]
@@ -150,17 +142,9 @@ impl Api {
 
     /// The node's Lease; `None` only if the server says that it does not exist.
     pub(crate) async fn lease(&self, node: &str) -> Result<Option<NodeLease>, ApiError> {
-        self.lease_of(&self.repository, node).await
-    }
-
-    async fn lease_of(
-        &self,
-        repository: &Repository,
-        name: &str,
-    ) -> Result<Option<NodeLease>, ApiError> {
-        let call = Call::get(repository.path(Some(name)), Accept::Json);
+        let call = Call::get(self.repository.path(Some(node)), Accept::Json);
         match self.call(&call).await {
-            Ok(answer) => NodeLease::from_json(&answer, repository)
+            Ok(answer) => NodeLease::from_json(&answer, &self.repository)
                 .map(Some)
                 .map_err(ApiError::Unreadable),
             Err(error) if error.is_not_found() => Ok(None),
@@ -218,43 +202,11 @@ impl Api {
 
     /// All Leases of the repository by name.
     pub(crate) async fn leases(&self) -> Result<HashMap<String, NodeLease>, ApiError> {
-        self.collect(&self.repository, |lease| lease).await
-    }
-
-    /// When each node's kubelet last renewed its heartbeat, by node; nodes without one are left out. `arrived` gets each as
-    /// soon as it arrives.
-    pub(crate) async fn heartbeats(
-        &self,
-        mut arrived: impl FnMut(Instant) + Send,
-    ) -> Result<HashMap<String, Instant>, ApiError> {
-        let call = Call::get(heartbeats().list_path(), Accept::Protobuf);
-        let read = |lease: Encoded<'_>, _: &[u8]| {
-            let lease = KubeletLease::read(lease)?;
-            Ok(lease.renewed.map(|renewed| {
-                arrived(renewed);
-                (lease.node, renewed)
-            }))
-        };
-        let (listed, _) = self.list_page(call.into(), |_| None, read).await?;
-        Ok(listed.objects.into_iter().collect())
-    }
-
-    /// When the node's kubelet last renewed its heartbeat; `None` if it has none.
-    pub(crate) async fn heartbeat(&self, node: &str) -> Result<Option<Instant>, ApiError> {
-        let lease = self.lease_of(&heartbeats(), node).await?;
-        Ok(lease.and_then(|lease| lease.renewed))
-    }
-
-    /// The result of `keep` for each Lease of `repository`, by the Lease's name.
-    async fn collect<T: Send>(
-        &self,
-        repository: &Repository,
-        keep: impl Fn(NodeLease) -> T + Send + Sync,
-    ) -> Result<HashMap<String, T>, ApiError> {
-        let call = Call::get(repository.list_path(), Accept::Json);
+        let call = Call::get(self.repository.list_path(), Accept::Json);
         let listed = self.list(&call, |item, _| {
-            let lease = NodeLease::from_json(item, repository).map_err(ApiError::Unreadable)?;
-            Ok(Some((lease.node.clone(), keep(lease))))
+            let lease =
+                NodeLease::from_json(item, &self.repository).map_err(ApiError::Unreadable)?;
+            Ok(Some((lease.node.clone(), lease)))
         });
         Ok(listed.await?.objects.into_iter().collect())
     }

@@ -11,7 +11,6 @@ use serde::Deserialize;
 
 use super::call::{Accept, Call};
 use super::error::{ApiError, Status, one_line};
-use super::protobuf::{MAGIC, status_as_json};
 use crate::bugs::{self, Bug};
 
 /// How many characters of a body are shown.
@@ -127,20 +126,12 @@ impl<'c> ResponseCheck<'c> {
         }
     }
 
-    /// The answer to a request for protobuf claims to be that.
-    pub(crate) fn is_protobuf(&self) -> bool {
-        self.call.accept == Accept::Protobuf
-            && self.media_type() == Some("application/vnd.kubernetes.protobuf")
-    }
-
     /// The error for this answer with `body`, if its code is not a success.
     ///
     /// A refusal is a `Status`. A `Status` about a missing object names the object that the request asked
     /// for, unless an admission webhook refuses with that code. Too many requests and server failures are accepted
     /// from any sender, because they prove nothing about the object.
     pub(crate) fn refusal(&self, body: &[u8]) -> ApiError {
-        let in_json = self.is_protobuf().then(|| status_as_json(body)).flatten();
-        let body = in_json.as_deref().unwrap_or(body);
         let status = Status::read(self.code, self.retry_after, body);
         let is_servers = match self.code {
             StatusCode::TOO_MANY_REQUESTS => true,
@@ -187,29 +178,11 @@ impl<'c> ResponseCheck<'c> {
         )))
     }
 
-    /// Expects a list of an API server, in a body that begins like this.
-    ///
-    /// # Errors
-    /// As [`expect_json`](Self::expect_json).
-    pub(crate) fn expect_beginning(&self, beginning: &[u8]) -> Result<(), ApiError> {
-        match self.is_protobuf() {
-            true if beginning
-                .iter()
-                .zip(MAGIC)
-                .all(|(read, magic)| read == magic) =>
-            {
-                Ok(())
-            }
-            true => Err(self.not_kubernetes(self.shown(beginning))),
-            false => self.expect_json(beginning),
-        }
-    }
-
     /// Expects an object in JSON, in a body that begins like this.
     ///
     /// # Errors
     /// [`ApiError::NotKubernetes`] if it is something else.
-    fn expect_json(&self, beginning: &[u8]) -> Result<(), ApiError> {
+    pub(crate) fn expect_json(&self, beginning: &[u8]) -> Result<(), ApiError> {
         match beginning.trim_ascii_start().first() {
             Some(b'{') => Ok(()),
             _ => Err(self.not_kubernetes(self.shown(beginning))),

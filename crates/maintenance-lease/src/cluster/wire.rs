@@ -12,16 +12,9 @@ use crate::protocol::Instant;
 /// Parses a time of the wire. A time that is set but can't be parsed, such as one in year 9999, is
 /// [`Instant::UNREADABLE`].
 pub(crate) fn parse(text: &str) -> Instant {
-    text.parse().map_or(Instant::UNREADABLE, from_timestamp)
-}
-
-/// The same of a time in protobuf: seconds since 1970, and nanoseconds.
-pub(crate) fn instant(seconds: i64, nanos: i32) -> Instant {
-    Timestamp::new(seconds, nanos).map_or(Instant::UNREADABLE, from_timestamp)
-}
-
-fn from_timestamp(time: Timestamp) -> Instant {
-    Instant::from_micros(time.as_microsecond())
+    text.parse().map_or(Instant::UNREADABLE, |time: Timestamp| {
+        Instant::from_micros(time.as_microsecond())
+    })
 }
 
 /// The wire's form of an instant, with six decimals.

@@ -15,7 +15,7 @@ use crate::cluster::reads::{NodeAndLease, NodeLookup};
 use crate::cluster::watch::NodeRowEvent;
 use crate::lease::NodeLease;
 use crate::outcome::{Error, Right};
-use crate::protocol::{Instant, Names, Refusal};
+use crate::protocol::{Names, Refusal};
 
 impl Maintenance {
     /// The node's Lease. `None` if it does not exist, which means that the node is free.
@@ -183,69 +183,6 @@ impl Maintenance {
             .node_rows(selector, detail)
             .await
             .map_err(|error| Right::on_nodes("list").explain(error))
-    }
-
-    /// When each node's kubelet last renewed its heartbeat, by node.
-    ///
-    /// # Usage
-    /// ```
-    /// use maintenance_lease::Maintenance;
-    /// use maintenance_lease::protocol::Span;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = sandbox::Sandbox::new();
-    /// # sandbox.add_node("worker-1");
-    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
-    /// let heartbeats = maintenance.heartbeats().await?;
-    /// let now = maintenance.server_time().now().earliest;
-    /// let unreachable = heartbeats
-    ///     .iter()
-    ///     .filter(|(_, last)| **last + Span::seconds(40) < now)
-    ///     .map(|(node, _)| node);
-    /// assert_eq!(unreachable.count(), 0);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// If the heartbeats can't be listed.
-    ///
-    /// # Caveats
-    /// Dropping this future abandons the answer and changes nothing.
-    pub async fn heartbeats(&self) -> Result<HashMap<String, Instant>, ApiError> {
-        self.api.heartbeats(|_| ()).await
-    }
-
-    /// The same, and calls `arrived` for each heartbeat as it arrives.
-    ///
-    /// # Usage
-    /// As [`heartbeats`](Self::heartbeats), with a closure.
-    ///
-    /// # Errors
-    /// As [`heartbeats`](Self::heartbeats).
-    ///
-    /// # Caveats
-    /// As [`heartbeats`](Self::heartbeats). If the list is requested again, `arrived` gets some heartbeats twice.
-    pub async fn heartbeats_as_they_arrive(
-        &self,
-        arrived: impl FnMut(Instant) + Send,
-    ) -> Result<HashMap<String, Instant>, ApiError> {
-        self.api.heartbeats(arrived).await
-    }
-
-    /// When the node's kubelet last renewed its heartbeat; `None` if it has no heartbeat.
-    ///
-    /// # Usage
-    /// As [`heartbeats`](Self::heartbeats), of one node.
-    ///
-    /// # Errors
-    /// If the heartbeat can't be read.
-    ///
-    /// # Caveats
-    /// Dropping this future abandons the answer and changes nothing.
-    pub async fn heartbeat(&self, node: &str) -> Result<Option<Instant>, ApiError> {
-        self.api.heartbeat(node).await
     }
 
     /// The Leases in `scope` in the server's order, for any purpose. The repository of this handle makes

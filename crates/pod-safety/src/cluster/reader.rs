@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::jiff::Timestamp;
 use maintenance_lease::protocol::{Instant, Now, Span};
-use maintenance_lease::{Accept, ApiError, Call, Encoded, KubeletLease, Requests, escape};
+use maintenance_lease::{Accept, ApiError, Call, Requests, escape};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time;
 
@@ -47,14 +49,46 @@ impl ObservedHeartbeat {
 /// The time between two reads of a heartbeat that is watched.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// The heartbeat in a kubelet's Lease; `None` if it was never renewed.
-fn heartbeat_in(lease: &KubeletLease) -> Option<Heartbeat> {
-    Some(Heartbeat {
-        at: lease.renewed?,
-        duration: lease
-            .duration_seconds
-            .map_or(HEARTBEAT_DURATION, Span::seconds),
-    })
+/// Where kubelets renew their heartbeats.
+fn heartbeats_path() -> String {
+    format!("/apis/coordination.k8s.io/v1/namespaces/{HEARTBEATS}/leases")
+}
+
+/// The Lease of a kubelet, as far as it is read.
+#[derive(Deserialize)]
+struct KubeletLease {
+    metadata: KubeletLeaseMetadata,
+    #[serde(default)]
+    spec: KubeletLeaseSpec,
+}
+
+#[derive(Deserialize)]
+struct KubeletLeaseMetadata {
+    /// The name of the Lease is that of the node.
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct KubeletLeaseSpec {
+    renew_time: Option<String>,
+    lease_duration_seconds: Option<u32>,
+}
+
+impl KubeletLeaseSpec {
+    /// `None` if the kubelet never renewed it. A time that can't be read must not fail the whole list: it is
+    /// [`Instant::UNREADABLE`].
+    fn heartbeat(&self) -> Option<Heartbeat> {
+        let renewed = self.renew_time.as_ref()?.parse();
+        Some(Heartbeat {
+            at: renewed.map_or(Instant::UNREADABLE, |time: Timestamp| {
+                Instant::from_micros(time.as_microsecond())
+            }),
+            duration: self
+                .lease_duration_seconds
+                .map_or(HEARTBEAT_DURATION, Span::seconds),
+        })
+    }
 }
 
 impl Reader {
@@ -153,12 +187,12 @@ impl Reader {
     /// # Errors
     /// See [`list`](Self::list).
     pub async fn heartbeats(&self) -> Result<HashMap<String, Heartbeat>, ApiError> {
-        let path = format!("/apis/coordination.k8s.io/v1/namespaces/{HEARTBEATS}/leases");
-        let heartbeats = self.requests.list_encoded_pages(&path, |lease| {
-            let lease = KubeletLease::read(lease)?;
-            Ok(heartbeat_in(&lease).map(|heartbeat| (lease.node, heartbeat)))
+        let call = Call::get(heartbeats_path(), Accept::Json);
+        let listed = self.requests.list(&call, |lease, _| {
+            let KubeletLease { metadata, spec } = read(lease)?;
+            Ok(spec.heartbeat().map(|heartbeat| (metadata.name, heartbeat)))
         });
-        Ok(heartbeats.await?.into_iter().collect())
+        Ok(listed.await?.objects.into_iter().collect())
     }
 
     /// Reads a Node; `None` if it does not exist.
@@ -175,17 +209,9 @@ impl Reader {
     /// # Errors
     /// See [`get`](Self::get).
     pub async fn heartbeat(&self, node: &str) -> Result<Option<Heartbeat>, ApiError> {
-        let path = format!(
-            "/apis/coordination.k8s.io/v1/namespaces/{HEARTBEATS}/leases/{}",
-            escape(node)
-        );
-        let call = Call::get(path, Accept::Json);
-        let lease = match self.requests.call(&call).await {
-            Ok(lease) => KubeletLease::read(Encoded::Json(&lease))?,
-            Err(error) if error.is_not_found() => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let Some(read) = heartbeat_in(&lease) else {
+        let path = format!("{}/{}", heartbeats_path(), escape(node));
+        let lease: Option<KubeletLease> = self.get(&path).await?;
+        let Some(read) = lease.and_then(|lease| lease.spec.heartbeat()) else {
             return Ok(None);
         };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -92,14 +92,6 @@ async fn reads(alice: &Maintenance, node: &str) -> Vec<(&'static str, Result<(),
             alice.any_leases(LeaseScope::Everywhere).await.map(drop),
         ),
         (
-            "heartbeats",
-            alice.heartbeats().await.map(drop).map_err(Error::from),
-        ),
-        (
-            "heartbeat",
-            alice.heartbeat(node).await.map(drop).map_err(Error::from),
-        ),
-        (
             "follow_all",
             match watch.next().await {
                 Ok(Followed::Unwatched(error)) => Err(error),

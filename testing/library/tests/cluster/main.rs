@@ -3,7 +3,6 @@
 mod support;
 
 mod elections;
-mod encodings;
 mod example;
 mod following;
 mod foreign_answers;

@@ -30,7 +30,6 @@ async fn a_page_is_neither_an_empty_list_nor_a_missing_node(cluster: Cluster) {
     let node = cluster.node("n").await;
     let alice = behind_a_page(&cluster);
     let of_locks = "/apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases";
-    let heartbeats = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
     let read = [
         (
             request_of(alice.get(&node).await.unwrap_err()),
@@ -47,10 +46,6 @@ async fn a_page_is_neither_an_empty_list_nor_a_missing_node(cluster: Cluster) {
         (
             request_of(alice.nodes(None, RowDetail::Cells).await.unwrap_err()),
             "/api/v1/nodes".to_owned(),
-        ),
-        (
-            request_of(alice.heartbeats().await.unwrap_err().into()),
-            heartbeats.to_owned(),
         ),
         (
             request_of(alice.any_leases(LeaseScope::Everywhere).await.unwrap_err()),

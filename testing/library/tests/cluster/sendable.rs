@@ -35,8 +35,6 @@ fn reads(locks: &Maintenance) {
     sendable(locks.read("n", true));
     sendable(locks.node("n"));
     sendable(locks.nodes(None, RowDetail::Cells));
-    sendable(locks.heartbeats());
-    sendable(locks.heartbeat("n"));
     sendable(locks.server_version());
     sendable(locks.follow(["n"]).next());
     sendable(locks.follow_all());
@@ -47,7 +45,6 @@ fn requests(requests: &Requests, call: &Call) {
     sendable(requests.call(call));
     sendable(requests.list(call, |_, _| Ok(Some(()))));
     sendable(requests.list_pages(call, |_, _| Ok(Some(()))));
-    sendable(requests.list_encoded_pages("/api/v1/nodes", |_| Ok(Some(()))));
 }
 
 fn verbs(

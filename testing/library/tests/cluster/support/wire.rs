@@ -141,7 +141,6 @@ pub(crate) struct Wire {
     plan: Arc<Mutex<Plan>>,
     passed: Arc<Mutex<Vec<Passing>>>,
     drops_dates: bool,
-    drops_protobuf: bool,
 }
 
 impl Wire {
@@ -156,7 +155,6 @@ impl Wire {
             plan: Arc::new(Mutex::new(Box::new(plan))),
             passed: Arc::default(),
             drops_dates: false,
-            drops_protobuf: false,
         }
     }
 
@@ -203,12 +201,6 @@ impl Wire {
         self
     }
 
-    /// Makes the server answer in JSON.
-    pub(crate) fn without_protobuf(mut self) -> Self {
-        self.drops_protobuf = true;
-        self
-    }
-
     /// A client that sends its requests to `server` through this wire.
     pub(crate) fn client(&self, server: &Client, env: &Arc<dyn Env>) -> Client {
         let (wire, server, env) = (self.clone(), server.clone(), env.clone());
@@ -242,11 +234,7 @@ impl Wire {
         request: Request<Body>,
         at: BootInstant,
     ) -> Result<Response<AnswerBody>, BoxError> {
-        let (mut parts, body) = request.into_parts();
-        if self.drops_protobuf {
-            let json = header::HeaderValue::from_static("application/json");
-            parts.headers.insert(header::ACCEPT, json);
-        }
+        let (parts, body) = request.into_parts();
         let body = body.collect_bytes().await?;
         let fate = self.note(&parts, &body, at);
         let again = Request::from_parts(parts.clone(), Body::from(body.clone()));
