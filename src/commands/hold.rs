@@ -128,8 +128,9 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
         options = options.until(until.after(now)?);
     }
 
-    let options = SetOptions::hold(options).take_over(confirmed.values().cloned());
-    let results = command.lock(targets, options.partial(), args.limit).await?;
+    let options = options.take_over(confirmed.values().cloned());
+    let options = SetOptions::hold(options).partial();
+    let results = command.lock(targets, options, args.limit).await?;
     let mut report = LockReport::new(&command, &selection);
     report.confirmed = Some(&confirmed);
     report.because = Some(&args.message);

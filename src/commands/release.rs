@@ -2,9 +2,7 @@
 
 use clap::Args;
 use maintenance_lease::protocol::{LockId, Refusal};
-use maintenance_lease::{
-    Change, Done, Error, NodeAndLease, NodeLookup, Refused, Release, TakeOver,
-};
+use maintenance_lease::{Change, Done, Error, Refused, Release, TakeOver};
 
 use crate::args::change::ChangingArgs;
 use crate::args::lock_id::LockIdArgs;
@@ -129,7 +127,7 @@ async fn release(
         Some(id) => &options.clone().lock_id(id.clone()),
         None => options,
     };
-    let releasing = session.locks.release_seen(&node, options, Some(seen));
+    let releasing = session.locks.release(seen, options);
     let change = match session.end_lock(releasing).await {
         Err(Error::Refused(refused)) if refused.refusal == Refusal::OwnHold => {
             return end_own_hold(session, *refused).await;
@@ -145,15 +143,9 @@ async fn release(
 
 /// Ends the hold that a release was refused for, as unhold does.
 async fn end_own_hold(session: &Session<'_>, refused: Refused) -> Result<Change, Failure> {
-    let Refused { node, lease, .. } = &refused;
-    let Some(lease) = lease else {
+    let Some(lease) = &refused.lease else {
         return Err(Error::Refused(Box::new(refused)).into());
     };
-    let seen = NodeAndLease {
-        node: node.clone(),
-        row: NodeLookup::Unread,
-        lease: Some(lease.clone()),
-    };
-    let unholding = session.locks.unhold_seen(node, Some(lease), Some(seen));
+    let unholding = session.locks.unhold(lease.clone(), Some(lease));
     Ok(session.end_lock(unholding).await?)
 }

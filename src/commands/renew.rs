@@ -70,13 +70,14 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
         None => options,
     };
     let (locks, options, command, ids) = (&session.locks, &options, &command, ids.as_ref());
-    let renew = |Target { node, seen }| async move {
+    let renew = |target: Target| async move {
+        let node = target.node.clone();
         let demanded = ids.and_then(|ids| ids.of_node(&node));
         let options = match demanded {
             Some(id) => &options.clone().lock_id(id.clone()),
             None => options,
         };
-        match locks.renew_seen(&node, options, seen).await {
+        match locks.renew(target, options).await {
             Err(Error::Refused(refused))
                 if refused.refusal == Refusal::NotHeld && refused.lease.is_none() =>
             {

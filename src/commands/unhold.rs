@@ -49,12 +49,14 @@ pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Fa
     let mut report = LockReport::new(command, &selection);
     report.confirmed = Some(&confirmed);
     let confirmed = &confirmed;
-    let unhold = |Target { node, seen }: Target| async move {
-        let lease = seen.as_ref().and_then(|seen| seen.lease.as_ref());
+    let unhold = |target: Target| async move {
+        let node = target.node.clone();
+        let seen = target.seen.as_ref();
+        let lease = seen.and_then(|seen| seen.lease.as_ref());
         let now = session.locks.server_time().now();
         may_end(lease, now)?;
-        let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
-        let unholding = session.locks.unhold_seen(&node, confirmed.get(&node), seen);
+        let exists = seen.is_some_and(|seen| seen.row.row().is_some());
+        let unholding = session.locks.unhold(target, confirmed.get(&node));
         let change = session.end_lock(unholding).await?;
         if change.done == Done::AlreadyFree && change.lease.is_none() && !exists {
             session.must_exist(&node).await?;

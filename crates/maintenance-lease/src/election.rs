@@ -105,7 +105,11 @@ impl LeaderElection {
     ) -> Result<Change, Error> {
         check_duration(self.duration)?;
         self.maintenance
-            .contend(&self.lease, Goal::Elect(self.duration), None, progress)
+            .contend(
+                self.lease.as_str().into(),
+                Goal::Elect(self.duration),
+                progress,
+            )
             .await
     }
 

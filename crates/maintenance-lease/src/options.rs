@@ -273,6 +273,7 @@ pub struct Hold {
     pub(crate) purpose: Option<String>,
     pub(crate) keys: Option<String>,
     pub(crate) unfinished: Unfinished,
+    pub(crate) take_over: Vec<NodeLease>,
 }
 
 impl Hold {
@@ -285,6 +286,7 @@ impl Hold {
             purpose: None,
             keys: None,
             unfinished: Unfinished::Any,
+            take_over: Vec::new(),
         }
     }
 
@@ -297,6 +299,34 @@ impl Hold {
     /// As [`Acquire::refuse_unfinished`].
     pub fn refuse_unfinished(mut self, except: impl IntoIterator<Item = NodeLease>) -> Self {
         self.unfinished = Unfinished::Only(except.into_iter().collect());
+        self
+    }
+
+    /// Takes over these acquisitions of others, and no others: a person has checked them. Replaces an own one by a new one.
+    /// In a set, what was taken over stays on hold, also if the rest of the set fails: its holder may still be working
+    /// there.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Hold, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// # let bob = Maintenance::new(sandbox.client(), "bob@laptop")?;
+    /// # bob.try_acquire("worker-1", &Acquire::new()).await?;
+    /// let lease = maintenance.get("worker-1").await?;
+    /// // Somebody has looked at the lease and wants it taken over.
+    /// let hold = Hold::new("it is on fire").take_over(lease);
+    /// let change = maintenance.hold("worker-1", &hold).await?;
+    /// assert_eq!(change.before.as_ref().and_then(|lease| lease.holder()), Some("bob@laptop"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn take_over(mut self, confirmed: impl IntoIterator<Item = NodeLease>) -> Self {
+        self.take_over = confirmed.into_iter().collect();
         self
     }
 

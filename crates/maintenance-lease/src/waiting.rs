@@ -7,16 +7,18 @@ mod spread;
 pub(crate) use self::contender::{Contender, OLDEST_NODE};
 pub(crate) use self::progress::Goal;
 pub use self::progress::{Blocked, Progress};
-use crate::cluster::reads::NodeAndLease;
 use crate::maintenance::Maintenance;
 use crate::options::{Acquire, Hold};
 use crate::outcome::{Change, Error};
 use crate::protocol::Clocks;
+use crate::set::Target;
 
 impl Maintenance {
     /// Acquires a node as soon as its holder releases it or its lease expires.
     ///
-    /// `progress` is called whenever the obstacle changes. Between changes the only request is one watch.
+    /// `progress` is called whenever the obstacle changes. Between changes the only request is one watch. If the node was read
+    /// already, the first attempt writes on that version; that read determines the Node that the lock is for, so it should
+    /// not be old.
     ///
     /// # Usage
     /// ```
@@ -56,53 +58,11 @@ impl Maintenance {
     /// its next attempts by a random time of up to a second, so that many waiters send few requests.
     pub async fn acquire_when_free(
         &self,
-        node: &str,
+        node: impl Into<Target>,
         options: &Acquire,
         progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<Change, Error> {
-        self.acquire_when_free_seen(node, options, None, progress)
-            .await
-    }
-
-    /// Like [`acquire_when_free`](Self::acquire_when_free), but uses a Lease that was read already. The
-    /// first attempt writes on that version, and a watch from that version reports later changes.
-    ///
-    /// # Usage
-    /// ```
-    /// use maintenance_lease::{Acquire, Done, Maintenance};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = sandbox::Sandbox::new();
-    /// # sandbox.add_node("worker-1");
-    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
-    /// let seen = maintenance.read("worker-1", true).await?;
-    /// if seen.row.row().is_some_and(|node| node.is_cordoned()) {
-    ///     println!("somebody did not finish, perhaps");
-    /// }
-    /// let options = Acquire::new();
-    /// let change = maintenance
-    ///     .acquire_when_free_seen("worker-1", &options, Some(seen), |_| ())
-    ///     .await?;
-    /// assert_eq!(change.done, Done::Acquired);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`acquire_when_free`](Self::acquire_when_free).
-    ///
-    /// # Caveats
-    /// As [`acquire_when_free`](Self::acquire_when_free). The Lease should have been read just before,
-    /// because that read determines the Node that the lock is for.
-    pub async fn acquire_when_free_seen(
-        &self,
-        node: &str,
-        options: &Acquire,
-        seen: Option<NodeAndLease>,
-        progress: impl FnMut(Progress<'_>) + Send,
-    ) -> Result<Change, Error> {
-        self.contend(node, Goal::Acquire(options), seen, progress)
+        self.contend(node.into(), Goal::Acquire(options), progress)
             .await
     }
 
@@ -135,48 +95,25 @@ impl Maintenance {
     /// way, which may still take effect; that hold stays until somebody ends it.
     pub async fn hold_when_free(
         &self,
-        node: &str,
+        node: impl Into<Target>,
         options: &Hold,
         progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<Change, Error> {
-        self.hold_when_free_seen(node, options, None, progress)
-            .await
-    }
-
-    /// Like [`hold_when_free`](Self::hold_when_free), but uses a Lease that was read already.
-    ///
-    /// # Usage
-    /// As [`acquire_when_free_seen`](Self::acquire_when_free_seen).
-    ///
-    /// # Errors
-    /// As [`hold_when_free`](Self::hold_when_free).
-    ///
-    /// # Caveats
-    /// As [`hold_when_free`](Self::hold_when_free) and
-    /// [`acquire_when_free_seen`](Self::acquire_when_free_seen).
-    pub async fn hold_when_free_seen(
-        &self,
-        node: &str,
-        options: &Hold,
-        seen: Option<NodeAndLease>,
-        progress: impl FnMut(Progress<'_>) + Send,
-    ) -> Result<Change, Error> {
-        self.contend(node, Goal::Hold(options), seen, progress)
+        self.contend(node.into(), Goal::Hold(options), progress)
             .await
     }
 
     pub(crate) async fn contend(
         &self,
-        node: &str,
+        target: Target,
         goal: Goal<'_>,
-        seen: Option<NodeAndLease>,
         mut progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<Change, Error> {
-        let mut contest = Contender::new(self, node, goal);
+        let mut contest = Contender::new(self, &target.node, goal);
         let begun = contest.begin_read();
-        let seen = match seen {
+        let seen = match target.seen {
             Some(seen) => seen,
-            None => self.read(node, true).await?,
+            None => self.read(&target.node, true).await?,
         };
         contest.read(seen, begun)?;
         loop {

@@ -347,8 +347,10 @@ fn the_end_of_a_lock_removes_no_keys_of_another_one() {
         let first = case.acquire(KEYS).await;
         case.set(&first).await;
         let carol = case.locks().as_holder("carol").expect("a holder");
-        let hold = Hold::new("mine now").keys("held");
-        let taken = carol.hold_seen(case.node, &hold, Some(&first), None).await;
+        let hold = Hold::new("mine now")
+            .keys("held")
+            .take_over([first.clone()]);
+        let taken = carol.hold(case.node, &hold).await;
         let second = taken.expect("it is taken over").lease.expect("a Lease");
         let late = set(&case.locks(), &first, Mode::Set).await;
         assert!(matches!(late, Err(NotSet::LockEnded)), "{late:?}");
@@ -366,7 +368,7 @@ fn the_end_of_a_lock_removes_no_keys_of_another_one() {
                 .expect("nothing to remove")
         );
         assert_eq!(of_users(&case.json().await), of_users(&held));
-        carol.unhold(case.node).await.expect("it is ended");
+        carol.unhold(case.node, None).await.expect("it is ended");
         assert!(remove(&carol, &second).await.expect("they are removed"));
         assert!(!of_users(&case.json().await).2);
     });

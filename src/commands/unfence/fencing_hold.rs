@@ -1,6 +1,6 @@
 //! The hold of a fencing during `unfence`: whose it is, whether it may be ended, and its end.
 
-use maintenance_lease::{Acquire, NodeLease};
+use maintenance_lease::{Acquire, NodeAndLease, NodeLease};
 use pod_safety::fencing::steps::Lock;
 use pod_safety::fencing::{Record, is_of_fencing};
 
@@ -30,11 +30,7 @@ impl UnfenceRun<'_> {
         if !is_open || target.lock(observed.lease.as_ref()) == Lock::Callers {
             return Ok(());
         }
-        let seen = maintenance_lease::NodeAndLease {
-            node: target.node.clone(),
-            row: maintenance_lease::NodeLookup::Unread,
-            lease: observed.lease.clone(),
-        };
+        let seen = NodeAndLease::without_row(&target.node, observed.lease.clone());
         Ok(target.locks().check_acquire(&seen, &Acquire::new())?)
     }
 

@@ -105,9 +105,8 @@ impl Locking<'_> {
             !waits && !seen.lease.as_ref().is_some_and(NodeLease::is_hold)
         };
         let enter = |target: Target| async move {
-            let Target { node, seen } = target;
-            let seen = seen.filter(is_usable);
-            Ok(own.try_acquire_seen(&node, options, seen).await?)
+            let seen = target.seen.filter(is_usable);
+            Ok(own.try_acquire(Target { seen, ..target }, options).await?)
         };
         results.interrupted = in_order(
             found,

@@ -46,7 +46,7 @@ impl FencingTarget<'_> {
     ) -> Result<(), Failure> {
         let locks = self.locks().in_dry_run();
         let options = hold_options(reason, ticket, cordon);
-        let holding = locks.hold_seen(&self.node, &options, None, None);
+        let holding = locks.hold(&self.node, &options);
         self.interrupt
             .or(async { Ok(holding.await.map(drop)?) })
             .await
@@ -65,7 +65,7 @@ impl FencingTarget<'_> {
         let options = hold_options(reason, ticket, cordon);
         let locks = self.locks();
         let change = self
-            .write_lock(locks.hold_seen(&self.node, &options, None, None))
+            .write_lock(locks.hold(&self.node, &options))
             .await
             .map_err(|failure| match failure {
                 Failure::Lock(Error::NodeNotFound(_)) => self.missing(),
@@ -141,7 +141,7 @@ impl FencingTarget<'_> {
     }
 
     async fn end_hold(&self, locks: &Maintenance, lease: &NodeLease) -> Result<Change, Error> {
-        locks.unhold_seen(&self.node, Some(lease), None).await
+        locks.unhold(&self.node, Some(lease)).await
     }
 
     /// The `failure` of a write, unless its result is unknown.

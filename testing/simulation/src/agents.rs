@@ -34,7 +34,7 @@ impl Agent {
             if let Ok(Some(lease)) = self.maintenance.get(&node).await
                 && let Some(hold) = acquisition(&lease).filter(Acquisition::is_hold)
             {
-                let work = self.maintenance.unhold_seen(&node, Some(&lease), None);
+                let work = self.maintenance.unhold(&*node, Some(&lease));
                 // If it fails, nobody can acquire the lock any more, and the checker notices that.
                 let _ = self.call(&node, Call::Unhold(Some(hold)), work).await;
             }

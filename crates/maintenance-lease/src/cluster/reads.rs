@@ -40,7 +40,8 @@ impl NodeAndLease {
     }
 
     /// A Lease that is already known, for callers that don't read the Node.
-    pub(crate) fn without_row(node: &str, lease: Option<NodeLease>) -> Self {
+    #[must_use]
+    pub fn without_row(node: &str, lease: Option<NodeLease>) -> Self {
         Self {
             node: node.to_owned(),
             row: NodeLookup::Unread,

@@ -11,7 +11,6 @@ use super::task::Driver;
 use crate::bugs::{self, Bug};
 use crate::cluster::error::ApiError;
 use crate::cluster::patch::WriteDetails;
-use crate::cluster::reads::NodeAndLease;
 use crate::cluster::server_time::ServerTime;
 use crate::env::Env;
 use crate::lease::NodeLease;
@@ -21,6 +20,7 @@ use crate::options::{Acquire, InvalidOption, LONGEST_DURATION, check_duration};
 use crate::outcome::{Change, Done, Error};
 use crate::protocol::{Expiry, LONGEST_SECONDS, LockId, Names, Span, Terms, Verb};
 use crate::repository::Subject;
+use crate::set::Target;
 
 /// How an acquisition is kept renewed.
 #[derive(Clone, Debug)]
@@ -104,7 +104,11 @@ impl Maintenance {
     ///
     /// To change the [`Keep::new`] settings, or to see who holds the lock while waiting, use
     /// [`acquire_when_free`](Self::acquire_when_free) and then [`keep`](Self::keep).
-    pub async fn acquire(&self, node: &str, options: &Acquire) -> Result<HeldLease, Error> {
+    pub async fn acquire(
+        &self,
+        node: impl Into<Target>,
+        options: &Acquire,
+    ) -> Result<HeldLease, Error> {
         let keep = Keep::new();
         self.terms(&keep, check_duration(options.duration)?)?;
         let change = self.acquire_when_free(node, options, |_| ()).await?;
@@ -402,10 +406,7 @@ impl HeldLease {
             false => Verb::Release,
         };
         let plan = Plan::new(verb, names, meant, WriteDetails::default());
-        let seen = NodeAndLease::without_row(&self.node, Some(lease));
-        self.maintenance
-            .carry_out(&self.node, plan, Some(seen))
-            .await
+        self.maintenance.carry_out(lease.into(), plan).await
     }
 
     pub(super) fn shared(&self) -> &Shared {

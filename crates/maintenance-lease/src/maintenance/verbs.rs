@@ -15,13 +15,15 @@ use crate::options::{
 };
 use crate::outcome::{Change, Error};
 use crate::protocol::{Acquisition, Caller, Candidacy, Id, LockId, Names, Verb, Version, breaks};
+use crate::set::Target;
 
 /// A verb retries after conflicts and lost answers for this many times the limit of one request.
 const CONFLICT_TIMEOUT: u32 = 3;
 
 impl Maintenance {
     /// Acquires the lock of a node that is free or expired. Sends one write and does not wait for a
-    /// holder.
+    /// holder. As every verb, it takes the name of the node, or [what was read](Self::read) of it, which it
+    /// does not read again.
     ///
     /// # Usage
     /// ```
@@ -55,43 +57,13 @@ impl Maintenance {
     /// # Caveats
     /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)). It
     /// may still take effect; the lease then expires by itself.
-    pub async fn try_acquire(&self, node: &str, options: &Acquire) -> Result<Change, Error> {
-        self.try_acquire_seen(node, options, None).await
-    }
-
-    /// Like [`try_acquire`](Self::try_acquire), but uses a Lease that was read already.
-    ///
-    /// # Usage
-    /// ```
-    /// use maintenance_lease::{Acquire, Maintenance};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = sandbox::Sandbox::new();
-    /// # sandbox.add_node("worker-1");
-    /// # let maintenance = Maintenance::new(sandbox.client(), "reboot-controller")?;
-    /// let seen = maintenance.read("worker-1", true).await?;
-    /// if seen.row.row().is_some_and(|node| node.is_ready()) {
-    ///     let change = maintenance.try_acquire_seen("worker-1", &Acquire::new(), Some(seen)).await?;
-    ///     assert_eq!(change.lease.as_ref().and_then(|lease| lease.holder()), Some("reboot-controller"));
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`try_acquire`](Self::try_acquire).
-    ///
-    /// # Caveats
-    /// As [`try_acquire`](Self::try_acquire), including what happens if this future is dropped.
-    pub async fn try_acquire_seen(
+    pub async fn try_acquire(
         &self,
-        node: &str,
+        node: impl Into<Target>,
         options: &Acquire,
-        seen: Option<NodeAndLease>,
     ) -> Result<Change, Error> {
-        let plan = self.plan_acquire(options)?;
-        self.carry_out(node, plan, seen).await
+        self.carry_out(node.into(), self.plan_acquire(options)?)
+            .await
     }
 
     /// Whether an acquisition would be refused, judging from what was read. Sends nothing.
@@ -160,18 +132,13 @@ impl Maintenance {
     }
 
     /// Whether a hold would be refused, judging from what was read. Sends nothing.
-    pub(crate) fn check_hold(
-        &self,
-        seen: &NodeAndLease,
-        options: &Hold,
-        confirmed: Option<&NodeLease>,
-    ) -> Result<(), Error> {
+    pub(crate) fn check_hold(&self, seen: &NodeAndLease, options: &Hold) -> Result<(), Error> {
         let Plan {
             verb,
             mut names,
             named_acquisition,
             ..
-        } = self.plan_hold(options, confirmed)?;
+        } = self.plan_hold(options, &seen.node)?;
         let caller = self.caller(&mut names);
         self.api.check(
             &seen.node,
@@ -222,43 +189,7 @@ impl Maintenance {
     /// # Caveats
     /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)), which
     /// may still take effect.
-    pub async fn renew(&self, node: &str, options: &Renew) -> Result<Change, Error> {
-        self.renew_seen(node, options, None).await
-    }
-
-    /// Like [`renew`](Self::renew), but uses a Lease that was read already.
-    ///
-    /// # Usage
-    /// ```
-    /// use maintenance_lease::{Acquire, Done, Maintenance, Renew};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = sandbox::Sandbox::new();
-    /// # sandbox.add_node("worker-1");
-    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
-    /// # maintenance.try_acquire("worker-1", &Acquire::new()).await?;
-    /// let seen = maintenance.read("worker-1", false).await?;
-    /// let reason = seen.lease.as_ref().and_then(|lease| lease.reason()).unwrap_or("no reason");
-    /// // It was read already: the one request more is the write.
-    /// let options = Renew::new().reason(format!("{reason}, and it takes longer"));
-    /// let change = maintenance.renew_seen("worker-1", &options, Some(seen)).await?;
-    /// assert_eq!(change.done, Done::Renewed);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`renew`](Self::renew).
-    ///
-    /// # Caveats
-    /// As [`renew`](Self::renew), including what happens if this future is dropped.
-    pub async fn renew_seen(
-        &self,
-        node: &str,
-        options: &Renew,
-        seen: Option<NodeAndLease>,
-    ) -> Result<Change, Error> {
+    pub async fn renew(&self, node: impl Into<Target>, options: &Renew) -> Result<Change, Error> {
         let duration = options.duration.map(check_duration).transpose()?;
         let verb = match options.added {
             Some(added) => Verb::Extend {
@@ -271,12 +202,8 @@ impl Maintenance {
         let mut names = Names::default();
         let named_acquisition = self.named_acquisition(options.lock_id.as_ref(), &mut names);
         let extras = WriteDetails::because(options.reason.as_deref());
-        self.carry_out(
-            node,
-            Plan::new(verb, names, named_acquisition, extras),
-            seen,
-        )
-        .await
+        let plan = Plan::new(verb, names, named_acquisition, extras);
+        self.carry_out(node.into(), plan).await
     }
 
     /// Releases the caller's acquisition. Does nothing if the node is free.
@@ -307,36 +234,17 @@ impl Maintenance {
     /// # Caveats
     /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)), which
     /// may still take effect.
-    pub async fn release(&self, node: &str, options: &Release) -> Result<Change, Error> {
-        self.release_seen(node, options, None).await
-    }
-
-    /// Like [`release`](Self::release), but uses a Lease that was read already.
-    ///
-    /// # Usage
-    /// As [`renew_seen`](Self::renew_seen).
-    ///
-    /// # Errors
-    /// As [`release`](Self::release).
-    ///
-    /// # Caveats
-    /// As [`release`](Self::release), including what happens if this future is dropped.
-    pub async fn release_seen(
+    pub async fn release(
         &self,
-        node: &str,
+        node: impl Into<Target>,
         options: &Release,
-        seen: Option<NodeAndLease>,
     ) -> Result<Change, Error> {
         check_option_reason(options.reason.as_deref())?;
         let mut names = Names::default();
         let named_acquisition = self.named_acquisition(options.lock_id.as_ref(), &mut names);
         let extras = WriteDetails::because(options.reason.as_deref());
-        self.carry_out(
-            node,
-            Plan::new(Verb::Release, names, named_acquisition, extras),
-            seen,
-        )
-        .await
+        let plan = Plan::new(Verb::Release, names, named_acquisition, extras);
+        self.carry_out(node.into(), plan).await
     }
 
     /// Releases somebody else's acquisition by force. Only the one in `confirmed` is released, which a
@@ -384,9 +292,8 @@ impl Maintenance {
             takes_over: true,
             ..WriteDetails::because(options.reason.as_deref())
         };
-        let seen = NodeAndLease::without_row(confirmed.node(), Some(confirmed.clone()));
         let plan = Plan::new(Verb::ForceRelease, names, named_acquisition, extras);
-        self.carry_out(confirmed.node(), plan, Some(seen)).await
+        self.carry_out(confirmed.clone().into(), plan).await
     }
 
     /// Holds a node as an administrator. A hold does not expire; it lasts until [`unhold`](Self::unhold).
@@ -413,51 +320,14 @@ impl Maintenance {
     /// # Caveats
     /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)). It
     /// may still take effect; that hold stays until somebody ends it.
-    pub async fn hold(&self, node: &str, options: &Hold) -> Result<Change, Error> {
-        self.hold_seen(node, options, None, None).await
+    pub async fn hold(&self, node: impl Into<Target>, options: &Hold) -> Result<Change, Error> {
+        let target = node.into();
+        let plan = self.plan_hold(options, &target.node)?;
+        self.carry_out(target, plan).await
     }
 
-    /// Like [`hold`](Self::hold), but uses a Lease that was read already. If `confirmed` is given,
-    /// exactly that acquisition is taken over from its holder. The caller's own is replaced by a new one.
-    ///
-    /// # Usage
-    /// ```
-    /// use maintenance_lease::{Acquire, Hold, Maintenance};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = sandbox::Sandbox::new();
-    /// # sandbox.add_node("worker-1");
-    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
-    /// # let bob = Maintenance::new(sandbox.client(), "bob@laptop")?;
-    /// # bob.try_acquire("worker-1", &Acquire::new()).await?;
-    /// let lease = maintenance.get("worker-1").await?;
-    /// // Somebody has looked at the lease and wants it taken over.
-    /// let hold = Hold::new("it is on fire");
-    /// let change = maintenance.hold_seen("worker-1", &hold, lease.as_ref(), None).await?;
-    /// assert_eq!(change.before.as_ref().and_then(|lease| lease.holder()), Some("bob@laptop"));
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`hold`](Self::hold), and [`Error::Refused`] if another acquisition has replaced the confirmed
-    /// one.
-    ///
-    /// # Caveats
-    /// As [`hold`](Self::hold), including what happens if this future is dropped.
-    pub async fn hold_seen(
-        &self,
-        node: &str,
-        options: &Hold,
-        confirmed: Option<&NodeLease>,
-        seen: Option<NodeAndLease>,
-    ) -> Result<Change, Error> {
-        let plan = self.plan_hold(options, confirmed)?;
-        self.carry_out(node, plan, seen).await
-    }
-
-    /// Ends the caller's own hold.
+    /// Ends the caller's own hold. Ends somebody else's only if it is the `confirmed` one, which a person has
+    /// checked.
     ///
     /// # Usage
     /// ```
@@ -470,7 +340,7 @@ impl Maintenance {
     /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
     /// maintenance.hold("worker-1", &Hold::new("waiting for a disk")).await?;
     ///
-    /// let change = maintenance.unhold("worker-1").await?;
+    /// let change = maintenance.unhold("worker-1", None).await?;
     /// assert_eq!(change.done, Done::Released);
     /// # Ok(())
     /// # }
@@ -482,42 +352,10 @@ impl Maintenance {
     /// # Caveats
     /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)), which
     /// may still take effect.
-    pub async fn unhold(&self, node: &str) -> Result<Change, Error> {
-        self.unhold_seen(node, None, None).await
-    }
-
-    /// Like [`unhold`](Self::unhold), but uses a Lease that was read already. Ends somebody else's hold
-    /// only if it is exactly the `confirmed` one.
-    ///
-    /// # Usage
-    /// ```
-    /// use maintenance_lease::{Done, Hold, Maintenance};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = sandbox::Sandbox::new();
-    /// # sandbox.add_node("worker-1");
-    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
-    /// # let bob = Maintenance::new(sandbox.client(), "bob@laptop")?;
-    /// # bob.hold("worker-1", &Hold::new("waiting for a disk")).await?;
-    /// let lease = maintenance.get("worker-1").await?;
-    /// // Somebody has confirmed that this hold may be ended.
-    /// let change = maintenance.unhold_seen("worker-1", lease.as_ref(), None).await?;
-    /// assert_eq!(change.done, Done::Released);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`unhold`](Self::unhold).
-    ///
-    /// # Caveats
-    /// As [`unhold`](Self::unhold), including what happens if this future is dropped.
-    pub async fn unhold_seen(
+    pub async fn unhold(
         &self,
-        node: &str,
+        node: impl Into<Target>,
         confirmed: Option<&NodeLease>,
-        seen: Option<NodeAndLease>,
     ) -> Result<Change, Error> {
         let mut names = Names::default();
         let named_acquisition = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
@@ -531,7 +369,7 @@ impl Maintenance {
             ..WriteDetails::default()
         };
         let plan = Plan::new(verb, names, named_acquisition, extras);
-        self.carry_out(node, plan, seen).await
+        self.carry_out(node.into(), plan).await
     }
 
     pub(crate) fn caller(&self, names: &mut Names) -> Caller {
@@ -590,12 +428,8 @@ impl Maintenance {
         Ok(Plan::new(verb, names, None, extras))
     }
 
-    /// What a hold does after its options were checked.
-    pub(crate) fn plan_hold(
-        &self,
-        options: &Hold,
-        confirmed: Option<&NodeLease>,
-    ) -> Result<Plan, InvalidOption> {
+    /// What a hold of `node` does after its options were checked.
+    pub(crate) fn plan_hold(&self, options: &Hold, node: &str) -> Result<Plan, InvalidOption> {
         if !self.repository().locks_nodes() {
             return Err(InvalidOption::HoldOfNoNode);
         }
@@ -605,6 +439,7 @@ impl Maintenance {
         check_reason(&options.reason)?;
         options.ticket.as_deref().map_or(Ok(()), check_ticket)?;
         let mut names = Names::default();
+        let confirmed = options.take_over.iter().find(|lease| lease.node() == node);
         let named_acquisition = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
         let verb = Verb::Hold {
             nonce: names.id(&nonce(&*self.api.env)),
@@ -626,18 +461,13 @@ impl Maintenance {
         Ok(plan.with_unfinished(&options.unfinished))
     }
 
-    /// Changes the node's Lease as `plan` says. `seen` is the state that was already read, if any.
+    /// Changes the node's Lease as `plan` says.
     ///
     /// # Errors
     /// Those of the change; [`Error::Contended`] also if a race was lost and the plan ends after one.
-    pub(crate) async fn carry_out(
-        &self,
-        node: &str,
-        plan: Plan,
-        seen: Option<NodeAndLease>,
-    ) -> Result<Change, Error> {
-        let mut running = Running::new(&self.api, self.task(node, plan));
-        let lease = running.read(seen).await?;
+    pub(crate) async fn carry_out(&self, target: Target, plan: Plan) -> Result<Change, Error> {
+        let mut running = Running::new(&self.api, self.task(&target.node, plan));
+        let lease = running.read(target.seen).await?;
         let change = running.resume(lease).await?;
         change.ok_or_else(|| running.contended())
     }
@@ -670,9 +500,9 @@ impl Maintenance {
 pub enum TakeOver {
     /// By a [forced release](Maintenance::force_release).
     Release,
-    /// By a [hold](Maintenance::hold_seen) in its place.
+    /// By a [hold](Hold::take_over) in its place.
     Hold,
-    /// By the [end](Maintenance::unhold_seen) of a hold.
+    /// By the [end](Maintenance::unhold) of a hold.
     Unhold,
 }
 

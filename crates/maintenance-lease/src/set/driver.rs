@@ -340,7 +340,7 @@ where
         let node = target.node.clone();
         let acquiring = async move {
             let plan = options.plan(locks, &node)?;
-            locks.carry_out(&node, plan, seen).await
+            locks.carry_out(Target { node, seen }, plan).await
         };
         (at, acquiring.map(Answer::Acquired).boxed())
     }

@@ -69,7 +69,7 @@ pub(super) async fn verify_lock(locks: &Maintenance, change: Change) -> Result<C
         None => Renew::new(),
     };
     let seen = NodeAndLease::without_row(node, change.lease.clone());
-    let renewed = locks.renew_seen(node, &options, Some(seen)).await?;
+    let renewed = locks.renew(seen, &options).await?;
     Ok(Change {
         lease: renewed.lease,
         deadline: renewed.deadline,

@@ -19,7 +19,6 @@ pub use self::held_set::HeldSet;
 pub use self::options::{SetError, SetOptions, SetOutcome, SetProgress, Target};
 use crate::bugs::{self, Bug};
 use crate::cluster::change::DryRun;
-use crate::cluster::reads::NodeAndLease;
 use crate::keeper::{Lost, LostBy};
 use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
@@ -106,7 +105,7 @@ impl Maintenance {
         if !self.is_new(change) {
             return Ok(());
         }
-        self.end(&change.node, lease, lock_id).await
+        self.end(lease, lock_id).await
     }
 
     /// Releases what a write acquired on the node without its caller knowing, if it has taken effect. Writes before `since`
@@ -122,20 +121,19 @@ impl Maintenance {
             .lock_id()
             .filter(|_| open_writes.acquired(node, &lease, since))
         {
-            self.end(node, &lease, lock_id).await?;
+            self.end(&lease, lock_id).await?;
             open_writes.reported(node, &lease);
         }
         Ok(())
     }
 
     /// Ends the acquisition of `lock_id`, as seen in `lease`, if it still stands.
-    async fn end(&self, node: &str, lease: &NodeLease, lock_id: LockId) -> Result<(), Error> {
-        let seen = Some(NodeAndLease::without_row(node, Some(lease.clone())));
+    async fn end(&self, lease: &NodeLease, lock_id: LockId) -> Result<(), Error> {
         let released = match lease.admin {
-            true => self.unhold_seen(node, Some(lease), seen).await,
+            true => self.unhold(lease.clone(), Some(lease)).await,
             false => {
                 let options = Release::new().lock_id(lock_id);
-                self.release_seen(node, &options, seen).await
+                self.release(lease.clone(), &options).await
             }
         };
         match released {

@@ -1,6 +1,6 @@
 //! How to lock a set of nodes, and the outcome.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::cluster::error::ApiError;
@@ -20,8 +20,6 @@ pub(super) const PARALLEL: usize = 32;
 #[must_use]
 pub struct SetOptions {
     verb: Verb,
-    /// The locks of others that a hold may take over, by node.
-    confirmed: HashMap<String, NodeLease>,
     pub(super) manner: OnConflict,
     pub(super) limit: Option<Duration>,
     pub(super) parallel: usize,
@@ -58,19 +56,10 @@ impl SetOptions {
     fn new(verb: Verb) -> Self {
         Self {
             verb,
-            confirmed: HashMap::new(),
             manner: OnConflict::AtOnce,
             limit: None,
             parallel: PARALLEL,
         }
-    }
-
-    /// Takes over these locks of others, and no others, if nodes are put on hold without waiting. What was taken over stays on
-    /// hold, also if the rest of the set fails: its holder may still be working there.
-    pub fn take_over(mut self, confirmed: impl IntoIterator<Item = NodeLease>) -> Self {
-        let by_node = |lease: NodeLease| (lease.node().to_owned(), lease);
-        self.confirmed = confirmed.into_iter().map(by_node).collect();
-        self
     }
 
     /// Keeps the locks that succeed.
@@ -111,7 +100,7 @@ impl SetOptions {
     pub(super) fn check(&self, locks: &Maintenance, seen: &NodeAndLease) -> Result<(), Error> {
         match &self.verb {
             Verb::Acquire(options) => locks.check_acquire(seen, options),
-            Verb::Hold(options) => locks.check_hold(seen, options, self.confirmed.get(&seen.node)),
+            Verb::Hold(options) => locks.check_hold(seen, options),
         }
     }
 
@@ -119,7 +108,7 @@ impl SetOptions {
     pub(super) fn plan(&self, locks: &Maintenance, node: &str) -> Result<Plan, InvalidOption> {
         match &self.verb {
             Verb::Acquire(options) => locks.plan_acquire(options),
-            Verb::Hold(options) => locks.plan_hold(options, self.confirmed.get(node)),
+            Verb::Hold(options) => locks.plan_hold(options, node),
         }
     }
 
@@ -132,7 +121,7 @@ impl SetOptions {
     }
 }
 
-/// A node to lock.
+/// A node of a verb: its name, or what was read of it.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// Its name.
@@ -141,12 +130,29 @@ pub struct Target {
     pub seen: Option<NodeAndLease>,
 }
 
+impl From<NodeAndLease> for Target {
+    fn from(seen: NodeAndLease) -> Self {
+        Self {
+            node: seen.node.clone(),
+            seen: Some(seen),
+        }
+    }
+}
+
 impl<S: Into<String>> From<S> for Target {
     fn from(node: S) -> Self {
         Self {
             node: node.into(),
             seen: None,
         }
+    }
+}
+
+impl From<NodeLease> for Target {
+    /// Its Lease was read, and the Node was not: for verbs that begin no lock.
+    fn from(lease: NodeLease) -> Self {
+        let node = lease.node().to_owned();
+        NodeAndLease::without_row(&node, Some(lease)).into()
     }
 }
 

@@ -260,7 +260,7 @@ impl<'a> Contender<'a> {
     fn verdict(&self) -> Result<(), Error> {
         match self.goal {
             Goal::Acquire(options) => self.maintenance.check_acquire(&self.seen, options),
-            Goal::Hold(options) => self.maintenance.check_hold(&self.seen, options, None),
+            Goal::Hold(options) => self.maintenance.check_hold(&self.seen, options),
             Goal::Elect(duration) => self.maintenance.check_elect(&self.seen, duration),
         }
     }
@@ -268,7 +268,7 @@ impl<'a> Contender<'a> {
     fn plan(&self) -> Result<Plan, InvalidOption> {
         let plan = match self.goal {
             Goal::Acquire(options) => self.maintenance.plan_acquire(options),
-            Goal::Hold(options) => self.maintenance.plan_hold(options, None),
+            Goal::Hold(options) => self.maintenance.plan_hold(options, &self.seen.node),
             Goal::Elect(duration) => {
                 let unchanged = self.waiter.seen().map(|lease| lease.version);
                 self.maintenance.plan_election(duration, unchanged)

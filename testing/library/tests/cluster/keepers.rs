@@ -48,10 +48,8 @@ fn watches_all(passing: &Passing) -> bool {
 async fn assert_loss_is_noticed(cluster: &Cluster, held: &HeldLease) {
     let bob = cluster.holder("bob");
     let lease = held.held_state().lease;
-    let hold = Hold::new("it is on fire");
-    bob.hold_seen(held.node(), &hold, Some(&lease), None)
-        .await
-        .unwrap();
+    let hold = Hold::new("it is on fire").take_over([lease]);
+    bob.hold(held.node(), &hold).await.unwrap();
     let lost = held.expiry().await;
     assert_eq!(lost.by, LostBy::TakeOver("kubeadm:bob".to_owned()));
 }
@@ -80,11 +78,9 @@ async fn an_earlier_acquisition_also_shares_the_watch(cluster: Cluster) {
     let alice = cluster.holder_on(&wire, "alice");
     let first = acquire(&cluster, &alice, 0).await;
     // A watch that starts at the version of any later acquisition does not report this change.
-    let hold = Hold::new("it is on fire");
+    let hold = Hold::new("it is on fire").take_over(first.lease.clone());
     let bob = cluster.holder("bob");
-    bob.hold_seen(&first.node, &hold, first.lease.as_ref(), None)
-        .await
-        .unwrap();
+    bob.hold(&first.node, &hold).await.unwrap();
     let mut changes = vec![first];
     for number in 1..3 * ALONE {
         changes.push(acquire(&cluster, &alice, number).await);

@@ -127,8 +127,8 @@ async fn work_is_dropped_when_the_lease_is_taken_over(cluster: Cluster) {
     let held = keep(&cluster.holder("alice"), &node).await;
     let lease = held.held_state().lease;
     let bob = cluster.holder("bob");
-    let hold = Hold::new("it is on fire");
-    let (lost, taken) = tokio::join!(lost(&held), bob.hold_seen(&node, &hold, Some(&lease), None));
+    let hold = Hold::new("it is on fire").take_over([lease]);
+    let (lost, taken) = tokio::join!(lost(&held), bob.hold(&node, &hold));
     taken.unwrap();
     assert_eq!(lost.by, LostBy::TakeOver("kubeadm:bob".to_owned()));
     assert_eq!(

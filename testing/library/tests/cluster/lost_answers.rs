@@ -102,7 +102,7 @@ async fn carry_out(
                 .await
         }
         "hold" => alice.hold(node, &Hold::new("disk")).await,
-        "unhold" => alice.unhold(node).await,
+        "unhold" => alice.unhold(node, None).await,
         other => panic!("no verb {other}"),
     }
 }
@@ -303,10 +303,9 @@ async fn a_landed_acquisition_that_was_broken_since_is_no_success(cluster: Clust
     let (node, _) = arrange(&cluster, "acquire").await;
     let (admin, taken) = (cluster.holder("admin"), node.clone());
     let wire = Wire::first_write(Fate::AnswerLost(Box::pin(async move {
-        let confirmed = admin.get(&taken).await.unwrap().unwrap();
-        let hold = Hold::new("fire");
-        let taken_over = admin.hold_seen(&taken, &hold, Some(&confirmed), None).await;
-        taken_over.unwrap();
+        let confirmed = admin.get(&taken).await.unwrap();
+        let hold = Hold::new("fire").take_over(confirmed);
+        admin.hold(&taken, &hold).await.unwrap();
     })));
     let alice = cluster.holder_on(&wire, "alice");
     let Err(Error::Lost(lost)) = alice.try_acquire(&node, &Acquire::new()).await else {

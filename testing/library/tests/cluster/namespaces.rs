@@ -28,7 +28,7 @@ async fn without_it_every_node_is_free(cluster: Cluster) {
     assert!(alice.list().await.unwrap().is_empty());
     let change = alice.release(&node, &Release::new()).await.unwrap();
     assert_eq!(change.done, Done::AlreadyFree);
-    let change = alice.unhold(&node).await.unwrap();
+    let change = alice.unhold(&node, None).await.unwrap();
     assert_eq!(change.done, Done::AlreadyFree);
     let refused = refusal(alice.renew(&node, &Renew::new()).await);
     assert_eq!(refused.refusal, Refusal::NotHeld);

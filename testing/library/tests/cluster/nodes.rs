@@ -69,21 +69,15 @@ async fn a_node_that_was_made_anew_since_it_was_seen_owns_what_begins(cluster: C
     bob.try_acquire(&node, &Acquire::new()).await.unwrap();
     let alice = cluster.holder("alice");
     let seen = alice.read(&node, true).await.unwrap();
-    let confirmed = seen.lease.clone();
+    let options = Hold::new("disk").take_over(seen.lease.clone());
 
     cluster.delete(&format!("{NODES}/{node}")).await;
     cluster.lease_gone(&node).await;
-    let options = Hold::new("disk");
-    let on_nothing = alice
-        .hold_seen(&node, &options, confirmed.as_ref(), Some(seen.clone()))
-        .await;
+    let on_nothing = alice.hold(seen.clone(), &options).await;
     assert!(matches!(on_nothing, Err(Error::NodeNotFound(name)) if name == node));
 
     let uid = cluster.create_node(&node).await;
-    alice
-        .hold_seen(&node, &options, confirmed.as_ref(), Some(seen))
-        .await
-        .unwrap();
+    alice.hold(seen, &options).await.unwrap();
     let lease = cluster.lease(&node).await;
     assert_eq!(lease["metadata"]["ownerReferences"][0]["uid"], uid);
 }

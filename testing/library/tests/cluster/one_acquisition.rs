@@ -209,14 +209,14 @@ async fn a_take_over_is_from_the_holder_that_was_confirmed(cluster: Cluster) {
     let carol = cluster.holder("carol");
     bob.release(&node, &Release::new()).await.unwrap();
     carol.try_acquire(&node, &Acquire::new()).await.unwrap();
-    let hold = Hold::new("disk");
 
-    let refused = refusal(alice.hold_seen(&node, &hold, Some(&confirmed), None).await);
+    let hold = Hold::new("disk").take_over([confirmed]);
+    let refused = refusal(alice.hold(&node, &hold).await);
     assert_eq!(refused.refusal, Refusal::ChangedHands);
     assert_eq!(refused.lease.unwrap().holder(), Some("carol"));
 
-    let confirmed = seen(&alice, &node).await;
-    let change = alice.hold_seen(&node, &hold, Some(&confirmed), None).await;
+    let hold = hold.take_over([seen(&alice, &node).await]);
+    let change = alice.hold(&node, &hold).await;
     assert_eq!(change.unwrap().before.unwrap().holder(), Some("carol"));
     let refused = refusal(carol.renew(&node, &Renew::new()).await);
     assert_eq!(refused.refusal, Refusal::NotHolder);
@@ -227,17 +227,17 @@ async fn an_unhold_is_of_the_hold_that_was_confirmed(cluster: Cluster) {
     let (alice, bob) = (cluster.holder("alice"), cluster.holder("bob"));
     bob.hold(&node, &Hold::new("disk")).await.unwrap();
     let confirmed = seen(&alice, &node).await;
-    bob.unhold(&node).await.unwrap();
+    bob.unhold(&node, None).await.unwrap();
     bob.hold(&node, &Hold::new("another disk")).await.unwrap();
 
-    let refused = refusal(alice.unhold_seen(&node, Some(&confirmed), None).await);
+    let refused = refusal(alice.unhold(&node, Some(&confirmed)).await);
     assert_eq!(refused.refusal, Refusal::ChangedHands);
     assert_eq!(refused.lease.unwrap().reason(), Some("another disk"));
 
     let confirmed = seen(&alice, &node).await;
     // Only the reason changes. It stays the same hold.
     bob.hold(&node, &Hold::new("both disks")).await.unwrap();
-    let change = alice.unhold_seen(&node, Some(&confirmed), None).await;
+    let change = alice.unhold(&node, Some(&confirmed)).await;
     assert_eq!(change.unwrap().done, Done::Released);
 }
 

@@ -49,15 +49,12 @@ async fn writes_of_others_survive_every_verb(cluster: Cluster) {
         .unwrap();
     assert_untouched(&cluster, &theirs).await;
     bob.try_acquire(&node, &acquire).await.unwrap();
-    let hold = Hold::new("disk").until(until);
-    alice
-        .hold_seen(&node, &hold, Some(&seen().await), None)
-        .await
-        .unwrap();
+    let hold = Hold::new("disk").until(until).take_over([seen().await]);
+    alice.hold(&node, &hold).await.unwrap();
     assert_untouched(&cluster, &theirs).await;
     alice.hold(&node, &Hold::new("disk, still")).await.unwrap();
     assert_untouched(&cluster, &theirs).await;
-    alice.unhold(&node).await.unwrap();
+    alice.unhold(&node, None).await.unwrap();
     assert_untouched(&cluster, &theirs).await;
 
     let lease = cluster.lease(&node).await;
@@ -164,7 +161,7 @@ async fn a_holder_that_writes_no_nonce_may_use_every_verb(cluster: Cluster) {
     assert_eq!(lease.duration_seconds(), 60);
     let held = alice.hold(&node, &Hold::new("disk")).await.unwrap();
     assert!(held.lock_id().is_some());
-    alice.unhold(&node).await.unwrap();
+    alice.unhold(&node, None).await.unwrap();
     let lease = cluster.lease(&node).await;
     assert_eq!(annotation(&lease, "last-holder"), "kubeadm:alice");
 }

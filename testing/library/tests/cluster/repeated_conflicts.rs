@@ -91,7 +91,7 @@ async fn extensions_at_the_same_time_end_alike(cluster: Cluster) {
     let options = Renew::new().added(minute);
     let extend = handles
         .iter()
-        .map(|handle| handle.renew_seen(&node, &options, Some(seen.clone())));
+        .map(|handle| handle.renew(seen.clone(), &options));
     for extended in futures::future::join_all(extend).await {
         extended.unwrap();
     }

@@ -109,7 +109,7 @@ async fn elsewhere_nobody_holds_as_an_administrator(cluster: Cluster) {
     assert_eq!(error.to_string(), "only nodes can be put on hold");
     assert!(alice.get("backup").await.unwrap().is_none());
     acquire(&alice, "backup").await;
-    let refused = refusal(alice.unhold("backup").await);
+    let refused = refusal(alice.unhold("backup", None).await);
     assert_eq!(refused.refusal, Refusal::NotAHold);
 }
 
@@ -229,7 +229,7 @@ async fn a_lease_without_the_labels_is_left_alone(cluster: Cluster) {
             refusal(db.try_acquire(name, &Acquire::new()).await),
             refusal(db.renew(name, &Renew::new()).await),
             refusal(db.release(name, &Release::new()).await),
-            refusal(db.unhold(name).await),
+            refusal(db.unhold(name, None).await),
             refusal(db.get(name).await),
             refusal(db.read(name, false).await),
         ];

@@ -61,7 +61,7 @@ async fn each_verb_needs_two_requests_or_three(cluster: Cluster) {
     });
     assert_eq!(held.await, BEGIN);
     let unheld = count(&wire, async || {
-        alice.unhold(&node).await.unwrap();
+        alice.unhold(&node, None).await.unwrap();
     });
     assert_eq!(unheld.await, GO_ON);
 }
@@ -111,7 +111,7 @@ async fn known_states_are_not_read_again(cluster: Cluster) {
     let seen = alice.read(&node, true).await.unwrap();
     let acquired = count(&wire, async || {
         let acquire = Acquire::new();
-        let change = alice.try_acquire_seen(&node, &acquire, Some(seen)).await;
+        let change = alice.try_acquire(seen, &acquire).await;
         change.unwrap();
     });
     assert_eq!(acquired.await, ["PATCH lease"]);
@@ -141,7 +141,7 @@ async fn all_verbs(alice: &Maintenance, node: &str) {
     alice.try_acquire(node, &Acquire::new()).await.unwrap();
     alice.renew(node, &Renew::new()).await.unwrap();
     alice.hold(node, &Hold::new("disk")).await.unwrap();
-    alice.unhold(node).await.unwrap();
+    alice.unhold(node, None).await.unwrap();
     alice.try_acquire(node, &Acquire::new()).await.unwrap();
     alice.release(node, &Release::new()).await.unwrap();
 }

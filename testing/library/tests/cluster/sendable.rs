@@ -47,35 +47,24 @@ fn requests(requests: &Requests, call: &Call) {
     sendable(requests.list_pages(call, |_, _| Ok(Some(()))));
 }
 
-fn verbs(
-    locks: &Maintenance,
-    lease: &NodeLease,
-    events: &[NodeEvent],
-    seen: fn() -> Option<NodeAndLease>,
-) {
+fn verbs(locks: &Maintenance, lease: &NodeLease, events: &[NodeEvent], seen: fn() -> NodeAndLease) {
     let (acquire, hold) = (Acquire::new(), Hold::new("why"));
     let (renew, release) = (Renew::new(), Release::new());
     sendable(locks.try_acquire("n", &acquire));
-    sendable(locks.try_acquire_seen("n", &acquire, seen()));
+    sendable(locks.try_acquire(seen(), &acquire));
     sendable(locks.renew("n", &renew));
-    sendable(locks.renew_seen("n", &renew, seen()));
     sendable(locks.release("n", &release));
-    sendable(locks.release_seen("n", &release, seen()));
     sendable(locks.force_release(lease, &release));
     sendable(locks.hold("n", &hold));
-    sendable(locks.hold_seen("n", &hold, Some(lease), seen()));
-    sendable(locks.unhold("n"));
-    sendable(locks.unhold_seen("n", Some(lease), seen()));
+    sendable(locks.unhold("n", Some(lease)));
     sendable(locks.post_events(events, Duration::ZERO));
 }
 
-fn waiting(locks: &Maintenance, election: &LeaderElection, seen: fn() -> Option<NodeAndLease>) {
+fn waiting(locks: &Maintenance, election: &LeaderElection) {
     let (acquire, hold) = (Acquire::new(), Hold::new("why"));
     sendable(locks.acquire("n", &acquire));
     sendable(locks.acquire_when_free("n", &acquire, |_| ()));
-    sendable(locks.acquire_when_free_seen("n", &acquire, seen(), |_| ()));
     sendable(locks.hold_when_free("n", &hold, |_| ()));
-    sendable(locks.hold_when_free_seen("n", &hold, seen(), |_| ()));
     sendable(election.campaign(|_| ()));
     sendable(election.lead(&Keep::new(), |_| ()));
 }

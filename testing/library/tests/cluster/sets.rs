@@ -353,7 +353,7 @@ async fn what_was_taken_over_stays_on_hold(cluster: Cluster) {
         }),
     );
     let alice = cluster.holder_on(&wire, "alice");
-    let options = SetOptions::hold(Hold::new("rack")).take_over(confirmed.into_iter().flatten());
+    let options = SetOptions::hold(Hold::new("rack").take_over(confirmed.into_iter().flatten()));
     let all = [a.clone(), b.clone(), c.clone()];
     let outcome = Locking::begin(&alice, &all, options).ends().await;
     assert_eq!(outcome.failed.keys().collect::<Vec<_>>(), [&c]);

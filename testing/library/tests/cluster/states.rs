@@ -177,12 +177,12 @@ async fn a_hold_made_by_hand_outlives_its_times(cluster: Cluster) {
         assert_eq!(refused.refusal, Refusal::AdminHold);
         let refused = refusal(alice.hold(&node, &Hold::new("mine")).await);
         assert_eq!(refused.refusal, Refusal::AdminHold);
-        let refused = refusal(alice.unhold(&node).await);
+        let refused = refusal(alice.unhold(&node, None).await);
         assert_eq!(refused.refusal, Refusal::AdminHold);
         assert_eq!(cluster.lease(&node).await, written);
 
         let seen = alice.get(&node).await.unwrap().unwrap();
-        let change = alice.unhold_seen(&node, Some(&seen), None).await.unwrap();
+        let change = alice.unhold(&node, Some(&seen)).await.unwrap();
         assert_eq!(change.done, Done::Released);
         let change = alice.try_acquire(&node, &for_a_minute()).await.unwrap();
         assert_eq!(change.state_before, State::Free);
@@ -350,10 +350,10 @@ async fn assert_left_alone(cluster: &Cluster, node: &str, refusal_: Refusal) {
             refusal(alice.hold(node, &Hold::new("mine")).await),
             refusal(
                 alice
-                    .hold_seen(node, &Hold::new("mine"), Some(&seen), None)
+                    .hold(node, &Hold::new("mine").take_over([seen.clone()]))
                     .await,
             ),
-            refusal(alice.unhold(node).await),
+            refusal(alice.unhold(node, None).await),
         ];
         for refused in refusals {
             assert_eq!(refused.refusal, refusal_);

@@ -231,8 +231,8 @@ async fn hold_with_take_over(cluster: Cluster) {
     ];
     try_all(&cluster, expected, async |alice, node| {
         let seen = alice.get(node).await?.expect("a Lease");
-        let hold = Hold::new("disk");
-        alice.hold_seen(node, &hold, Some(&seen), None).await
+        let hold = Hold::new("disk").take_over([seen]);
+        alice.hold(node, &hold).await
     })
     .await;
 }
@@ -249,7 +249,7 @@ async fn unhold(cluster: Cluster) {
         refused(AdminHold),
     ];
     try_all(&cluster, expected, async |alice, node| {
-        alice.unhold(node).await
+        alice.unhold(node, None).await
     })
     .await;
 }
@@ -267,7 +267,7 @@ async fn unhold_of_a_confirmed_hold(cluster: Cluster) {
     ];
     try_all(&cluster, expected, async |alice, node| {
         let seen = alice.get(node).await?.expect("a Lease");
-        alice.unhold_seen(node, Some(&seen), None).await
+        alice.unhold(node, Some(&seen)).await
     })
     .await;
 }

@@ -189,9 +189,7 @@ async fn known_leases_are_written_at_once(cluster: Cluster) {
     let version = seen.lease.as_ref().expect("a Lease").resource_version();
     let reads = wire.requests().len();
     let options = Acquire::new();
-    let acquired = alice.acquire_when_free_seen(&node, &options, Some(seen), |progress| {
-        panic!("{progress:?}")
-    });
+    let acquired = alice.acquire_when_free(seen, &options, |progress| panic!("{progress:?}"));
     assert_eq!(acquired.await.unwrap().done, Done::Acquired);
     assert_eq!(wire.requests()[reads..], ["PATCH lease"]);
     assert_eq!(written_on(&wire), version.to_string());
@@ -208,7 +206,7 @@ async fn leases_changed_since_are_written_as_the_watch_shows_them(cluster: Clust
     let released = release(&bob, &node).await.lease.expect("a Lease");
     let reads = wire.requests().len();
     let options = Acquire::new();
-    let acquired = alice.acquire_when_free_seen(&node, &options, Some(seen), |_| ());
+    let acquired = alice.acquire_when_free(seen, &options, |_| ());
     assert_eq!(acquired.await.unwrap().lease.unwrap().transitions(), 2);
     let requests = wire.requests().split_off(reads);
     assert!(!requests.contains(&"GET node".to_owned()), "{requests:?}");
@@ -368,7 +366,7 @@ async fn a_hold_of_ones_own_is_read_again_before_it_is_entered(cluster: Cluster)
         }
         let (other, another, of) = (other.clone(), another.clone(), of.clone());
         Fate::Meanwhile(Box::pin(async move {
-            other.unhold(&of).await.unwrap();
+            other.unhold(&of, None).await.unwrap();
             another.try_acquire(&of, &Acquire::new()).await.unwrap();
         }))
     });
@@ -376,9 +374,8 @@ async fn a_hold_of_ones_own_is_read_again_before_it_is_entered(cluster: Cluster)
     let reentry = Acquire::new().reentry(true);
     let mut waiting = Waiting::to_acquire(&alice, &node, reentry);
     let lease = waiting.blocked().await.refused.lease;
-    let fire = Hold::new("fire");
-    let taken = colleague.hold_seen(&node, &fire, lease.as_ref(), None);
-    taken.await.unwrap();
+    let fire = Hold::new("fire").take_over(lease);
+    colleague.hold(&node, &fire).await.unwrap();
     let lease = waiting.blocked().await.refused.lease;
     assert_eq!(lease.unwrap().holder(), Some("carol"));
     release(&carol, &node).await;
@@ -447,7 +444,7 @@ async fn a_renewal_is_reported_as_the_same_blocker_with_a_later_end(cluster: Clu
     bob.hold(&node, &Hold::new("fire")).await.unwrap();
     let held = waiting.blocked().await;
     assert!(!held.is_still(&renewed));
-    bob.unhold(&node).await.unwrap();
+    bob.unhold(&node, None).await.unwrap();
     waiting.acquires().await;
 }
 

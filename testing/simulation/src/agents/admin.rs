@@ -52,7 +52,7 @@ async fn meet(agent: &mut Agent, node: &Arc<str>, lease: &NodeLease) {
         return;
     };
     if confirmed.is_hold() {
-        let work = agent.maintenance.unhold_seen(node, Some(lease), None);
+        let work = agent.maintenance.unhold(&**node, Some(lease));
         // It is tried once; there is always another day.
         let _ = agent.call(node, Call::Unhold(Some(confirmed)), work).await;
         return;
@@ -70,8 +70,8 @@ async fn meet(agent: &mut Agent, node: &Arc<str>, lease: &NodeLease) {
 
 /// Holds for a while.
 async fn hold(agent: &mut Agent, node: &Arc<str>, confirmed: Option<&NodeLease>) {
-    let options = Hold::new("a disk");
-    let work = agent.maintenance.hold_seen(node, &options, confirmed, None);
+    let options = Hold::new("a disk").take_over(confirmed.cloned());
+    let work = agent.maintenance.hold(&**node, &options);
     let call = Call::Hold(confirmed.and_then(acquisition));
     let Ok(change) = agent.call(node, call, work).await else {
         return;
@@ -89,7 +89,7 @@ async fn hold(agent: &mut Agent, node: &Arc<str>, confirmed: Option<&NodeLease>)
     if let Some(belief) = belief {
         belief.ends("lets go");
     }
-    let work = agent.maintenance.unhold(node);
+    let work = agent.maintenance.unhold(&**node, None);
     // Whatever comes of it: nothing is believed any more.
     let _ = agent.call(node, Call::Unhold(None), work).await;
 }

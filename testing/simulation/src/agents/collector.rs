@@ -134,14 +134,13 @@ async fn lock_all(
                 .reason(&*set.reason)
                 .reentry(set.reentry),
         ),
-        None => SetOptions::hold(Hold::new(&*set.reason)),
+        None => SetOptions::hold(Hold::new(&*set.reason).take_over(confirmed)),
     };
     let options = match set.manner {
         OnConflict::Partial => options.partial(),
         OnConflict::AtOnce => options,
         OnConflict::Waiting => options.wait(Some(time_limit)),
     };
-    let options = options.take_over(confirmed);
     let options = options.parallel(agent.rng.usize(1..=4));
     let op = agent.called(&set.nodes[0], Call::AcquireAll(set.clone()));
     let outcome = until_stopped(agent, targets, &options, stop).await;

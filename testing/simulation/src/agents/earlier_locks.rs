@@ -44,14 +44,14 @@ async fn lock(agent: &mut Agent, node: &Arc<str>, for_hold: bool) -> Option<Earl
     let locked = match holds {
         true => {
             let options = Hold::new(&*reason);
-            let work = agent.maintenance.hold(node, &options);
+            let work = agent.maintenance.hold(&**node, &options);
             agent.call(node, Call::Hold(None), work).await
         }
         false => {
             let options = Acquire::new()
                 .duration(Duration::from_secs(seconds.into()))
                 .reason(&*reason);
-            let work = agent.maintenance.try_acquire(node, &options);
+            let work = agent.maintenance.try_acquire(&**node, &options);
             agent.call(node, Call::Acquire(seconds), work).await
         }
     };
@@ -94,7 +94,7 @@ pub(super) async fn end_holds(agent: &Agent) {
     let leases: BTreeMap<String, NodeLease> = leases.into_iter().collect();
     for (node, lease) in leases {
         if lease.is_hold() && lease.is_held_by(identity) {
-            let work = agent.maintenance.unhold(&node);
+            let work = agent.maintenance.unhold(&node, None);
             // If it fails, it is tried again before the next set.
             let _ = agent
                 .call(&node.as_str().into(), Call::Unhold(None), work)

@@ -15,7 +15,7 @@ pub(super) async fn live(agent: &mut Agent) {
         let node = agent.some_node();
         let seconds = agent.rng.u32(2..=agent.longest);
         let options = Acquire::new().duration(Duration::from_secs(seconds.into()));
-        let work = agent.maintenance.try_acquire(&node, &options);
+        let work = agent.maintenance.try_acquire(&*node, &options);
         match agent.call(&node, Call::Acquire(seconds), work).await {
             Ok(change) => hold(agent, &node, &change, seconds).await,
             Err(Error::Refused(refused))
@@ -53,7 +53,7 @@ async fn hold(agent: &mut Agent, node: &Arc<str>, acquired: &Change, seconds: u3
         let renewed = match extended {
             Some(extended) => extended,
             None => {
-                let work = agent.maintenance.renew(node, &options);
+                let work = agent.maintenance.renew(&**node, &options);
                 agent.call(node, Call::Renew(meant.clone()), work).await
             }
         };
@@ -95,7 +95,7 @@ async fn extend(
     let room = agent.longest.checked_sub(left).filter(|room| *room > 0)?;
     let seconds = agent.rng.u32(1..=room);
     let options = options.added(Duration::from_secs(seconds.into()));
-    let work = agent.maintenance.renew(node, &options);
+    let work = agent.maintenance.renew(&**node, &options);
     Some(agent.call(node, Call::Extend(seconds, meant), work).await)
 }
 
@@ -105,7 +105,7 @@ pub(super) async fn release(
     options: Release,
     meant: Option<Acquisition>,
 ) {
-    let work = agent.maintenance.release(node, &options);
+    let work = agent.maintenance.release(&**node, &options);
     // Whatever comes of it: nothing is believed any more.
     let _ = agent.call(node, Call::Release(meant), work).await;
 }

@@ -73,7 +73,7 @@ async fn nothing_is_held_while_it_waits(cluster: Cluster) {
         assert_eq!(written(&wire), [a.clone(), b.clone(), a.clone()]);
         let bob = cluster.holder("bob");
         match holds {
-            true => drop(bob.unhold(&b).await.unwrap()),
+            true => drop(bob.unhold(&b, None).await.unwrap()),
             false => release(&bob, &b).await,
         }
         locking.locks_all(&both).await;

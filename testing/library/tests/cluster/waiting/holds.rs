@@ -23,7 +23,7 @@ async fn a_hold_ends_by_its_end_alone(cluster: Cluster) {
     let blocked = waiting.blocked().await;
     assert_eq!(blocked.refused.refusal, Refusal::AdminHold);
     assert_eq!(blocked.earliest, None);
-    cluster.holder("bob").unhold(&node).await.unwrap();
+    cluster.holder("bob").unhold(&node, None).await.unwrap();
     waiting.acquires().await;
 }
 
