@@ -35,9 +35,6 @@ where
                 waiting: Some(step),
             });
         };
-        if all > 1 {
-            self.contenders[at].repeat_report();
-        }
         let waiting = self.contenders[at].until_free(&mut report);
         match run_until(self.interrupt.as_mut(), &*env, limit, waiting).await {
             Ok(Ok(())) => true,

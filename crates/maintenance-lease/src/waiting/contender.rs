@@ -94,11 +94,6 @@ impl<'a> Contender<'a> {
         self.maintenance.api.env.boot()
     }
 
-    /// Reports again why it waits, although nothing changed: its caller has waited for another node meanwhile.
-    pub(crate) fn repeat_report(&mut self) {
-        self.reported = None;
-    }
-
     /// Waits until it may try.
     pub(crate) async fn until_free(
         &mut self,
@@ -328,6 +323,7 @@ impl<'a> Contender<'a> {
     /// The same, for an attempt that its caller made: somebody else was quicker.
     pub(crate) fn lost(&mut self, refused: Box<Refused>) -> Result<(), Error> {
         self.spread.lost();
+        self.reported = None;
         self.refused(refused)
     }
 

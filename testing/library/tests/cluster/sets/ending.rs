@@ -220,6 +220,7 @@ fn what_a_slow_try_holds_is_renewed() {
         locking.locks_all(&all).await;
         let [a, b, c] = all;
         let mut written = written(&wire);
+        // Both are renewed at once.
         written[2..4].sort();
         assert_eq!(written[..5], [a.clone(), b.clone(), a, b, c]);
     });
