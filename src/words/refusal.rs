@@ -69,8 +69,7 @@ pub(super) fn cause_with(
             let locks = if is_one { "this lock" } else { "these locks" };
             format!("you already hold {locks} as {holder}{about}")
         }
-        Refusal::Expired if request.verb == Verb::Verify => format!("it has expired{about}"),
-        Refusal::Expired => expired,
+        Refusal::Expired => format!("it has expired{about}"),
         Refusal::Unfinished {
             is_ready,
             is_cordoned,

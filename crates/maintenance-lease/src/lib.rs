@@ -11,9 +11,9 @@
 //!
 //! [`Maintenance::acquire`] waits for a lock, acquires it and keeps it renewed. Run the work under
 //! [`HeldLease::guard`], which drops it if the lock is lost, and end with [`HeldLease::release`].
-//! [`Maintenance::acquire_all`] does the same for several locks, all or none. To acquire without waiting,
-//! use [`Maintenance::try_acquire`] and [`Maintenance::keep`]. [`Maintenance::follow`] reports every
-//! change of some locks, [`Maintenance::follow_all`] of all locks.
+//! To acquire without waiting, use [`Maintenance::try_acquire`] and [`Maintenance::keep`]. For several locks,
+//! all or none, use [`Maintenance::lock_all`] and keep each. [`Maintenance::follow`] reports every change of
+//! some locks, [`Maintenance::follow_all`] of all locks.
 //!
 //! # Cancellation
 //!
@@ -84,7 +84,7 @@ pub use cluster::lists::Listed;
 pub use cluster::nodes::{NodeRow, RowDetail};
 pub use cluster::reads::{NodeAndLease, NodeLookup};
 pub use cluster::requests::{Requests, escape};
-pub use cluster::server_time::{ClockWarning, ServerTime, ServerTimeLayer, ServerTimeService};
+pub use cluster::server_time::{ClockWarning, ServerTime};
 pub use cluster::waiters::Waiter;
 pub use cluster::watch::{NodeRowEvent, WatchEvent};
 pub use election::{DEFAULT_LEASE_DURATION, LeaderElection};
@@ -102,7 +102,7 @@ pub use options::{
 pub use outcome::{Change, Done, Error, Refused, Right, SideEffect};
 pub use purpose::{LeasePurpose, MEDIK8S_LEASES};
 pub use repository::{NAMESPACE, Repository, Subject};
-pub use set::{HeldSet, SetError, SetOptions, SetOutcome, SetProgress, Target};
+pub use set::{SetError, SetOptions, SetOutcome, SetProgress, Target};
 pub use text::{is_object_name, shortened};
 pub use waiting::{Blocked, Progress};
 

@@ -104,7 +104,6 @@ pub struct Acquire {
     pub(crate) ticket: Option<String>,
     pub(crate) keys: Option<String>,
     pub(crate) reentry: bool,
-    pub(crate) free_only: bool,
     pub(crate) unfinished: Unfinished,
 }
 
@@ -133,7 +132,6 @@ impl Acquire {
             ticket: None,
             keys: None,
             reentry: false,
-            free_only: false,
             unfinished: Unfinished::Any,
         }
     }
@@ -171,12 +169,6 @@ impl Acquire {
     /// do not release it.
     pub fn reentry(mut self, reentry: bool) -> Self {
         self.reentry = reentry;
-        self
-    }
-
-    /// Refuses an expired lease. An expired lease means that its holder did not finish.
-    pub fn free_only(mut self, free_only: bool) -> Self {
-        self.free_only = free_only;
         self
     }
 

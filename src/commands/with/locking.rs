@@ -92,12 +92,11 @@ impl Locking<'_> {
         self.own.is_own(lease) || is_held_by(lease, self.outer)
     }
 
-    /// Renews locks that the caller holds, with the given reason and protection, or continues under their holds. None is
-    /// taken that has expired by now.
+    /// Renews locks that the caller holds, with the given reason and protection, or continues under their holds.
     async fn enter(&self, found: Vec<Target>) -> Results {
         let mut results = Results::default();
         let options = self.args.protect.acquire(self.options());
-        let options = options.reentry(true).free_only(true);
+        let options = self.args.take.acquire(options.reentry(true), Vec::new());
         let (own, options) = (self.own, &options);
         // What was read before a wait may be hours old, and nothing is written under the caller's own hold.
         let waits = self.args.limit.wait;

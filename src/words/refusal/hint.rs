@@ -242,7 +242,6 @@ impl<'a> Advice<'a> {
                 self.it,
                 self.to_lock().with("--take-expired")
             ),
-            Refusal::Expired => "check what was left unfinished, then run it again".to_owned(),
             Refusal::ChangedHands if verb == Verb::Renew => stop(self.nodes),
             Refusal::ChangedHands => format!("show the current lock with {}", self.run("status")),
             Refusal::TooLong { left, .. } => {

@@ -230,14 +230,6 @@ impl ApiError {
         self.is(StatusCode::NOT_FOUND) && !self.is_by_webhook()
     }
 
-    /// The API server says that `namespace`, in which the object would be, does not exist. It says so
-    /// only to a create; for other requests, the object is not found.
-    #[must_use]
-    pub fn is_missing_namespace(&self, namespace: &str) -> bool {
-        let is_named = |status: &Status| status.is_about("namespaces", namespace);
-        self.is_not_found() && self.status().is_some_and(is_named)
-    }
-
     /// The server does not have the requested API: a 404 about no object. A proxy's page looks the same,
     /// so this is used only to decide whether to continue without an optional API.
     #[must_use]

@@ -11,7 +11,6 @@ use http::{Method, Request, Response, header};
 use kube::Client;
 use kube::client::Body;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use tower::{Service as _, ServiceBuilder};
 
 use super::call::Call;
 use super::error::ApiError;
@@ -52,7 +51,7 @@ impl Requests {
     ) -> Self {
         Self {
             client,
-            time: ServerTime::with_pause_callback(env.clone(), on_suspected_pause),
+            time: ServerTime::new(env.clone(), on_suspected_pause),
             env,
             limit,
             retries: true,
@@ -152,17 +151,10 @@ impl Requests {
         let request = request
             .body(body)
             .map_err(|error| ApiError::Transport(Box::new(kube::Error::HttpError(error))))?;
-        let mut service = ServiceBuilder::new()
-            .layer(self.time.layer())
-            .service_fn(|request| {
-                let client = self.client.clone();
-                Box::pin(async move { client.send(request).await })
-                    as futures::future::BoxFuture<'static, _>
-            });
-        let answer = service
-            .call(request)
-            .await
-            .map_err(|error| ApiError::Transport(Box::new(error)))?;
+        let sent = self.time.sending();
+        let answer = self.client.send(request).await;
+        let answer = answer.map_err(|error| ApiError::Transport(Box::new(error)))?;
+        self.time.observe(sent, self.env.boot(), answer.headers());
         if answer.status().is_success() {
             return Ok(answer);
         }

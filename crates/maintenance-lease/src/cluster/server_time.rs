@@ -10,13 +10,10 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 
-use futures::future::BoxFuture;
-use http::{HeaderMap, Request, Response, header};
+use http::{HeaderMap, header};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
-use tower::{Layer, Service};
 
 use super::wire;
 use crate::bugs::{self, Bug};
@@ -63,12 +60,12 @@ pub(crate) type OnSuspectedPause = Arc<dyn Fn() + Send + Sync>;
 
 /// When a request was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sending {
+pub(crate) struct Sending {
     /// The boot clock before it was sent.
-    pub at: BootInstant,
+    at: BootInstant,
     /// How many pauses of the machine had been suspected by then. If there was one since, the boot clock may
     /// not have counted all the time since [`at`](Self::at).
-    pub suspected_pauses: u64,
+    suspected_pauses: u64,
 }
 
 struct Bounds {
@@ -206,17 +203,9 @@ fn wall_ahead(env: &dyn Env) -> (i64, i64) {
 }
 
 impl ServerTime {
-    /// An estimate without answers, which trusts the local clock until the first dated answer.
-    #[must_use]
-    pub fn new(env: Arc<dyn Env>) -> Self {
-        Self::with_pause_callback(env, Arc::new(|| ()))
-    }
-
-    /// The same, which calls `on_suspected_pause` whenever a pause of the machine is suspected.
-    pub(crate) fn with_pause_callback(
-        env: Arc<dyn Env>,
-        on_suspected_pause: OnSuspectedPause,
-    ) -> Self {
+    /// An estimate without answers, which trusts the local clock until the first dated answer. Calls
+    /// `on_suspected_pause` whenever a pause of the machine is suspected.
+    pub(crate) fn new(env: Arc<dyn Env>, on_suspected_pause: OnSuspectedPause) -> Self {
         let bounds = Bounds {
             samples: VecDeque::new(),
             suspected_pauses: 0,
@@ -242,8 +231,7 @@ impl ServerTime {
     }
 
     /// The point in time of a request that is about to be sent.
-    #[must_use]
-    pub fn sending(&self) -> Sending {
+    pub(crate) fn sending(&self) -> Sending {
         // Read the clock before the count: a pause in between makes the request older than it says.
         let at = self.env.boot();
         Sending {
@@ -260,7 +248,7 @@ impl ServerTime {
     }
 
     /// Takes an answer's headers into account.
-    pub fn observe(&self, sent: Sending, received: BootInstant, headers: &HeaderMap) {
+    pub(crate) fn observe(&self, sent: Sending, received: BootInstant, headers: &HeaderMap) {
         let Some(date) = headers
             .get(header::DATE)
             .and_then(|value| value.to_str().ok())
@@ -336,12 +324,6 @@ impl ServerTime {
         })
     }
 
-    /// A `tower` layer that feeds the estimate from every answer of a client's stack.
-    #[must_use]
-    pub fn layer(&self) -> ServerTimeLayer {
-        ServerTimeLayer { time: self.clone() }
-    }
-
     /// The bounds, after the clocks were checked: no decision uses bounds that a pause made void.
     fn checked(&self) -> MutexGuard<'_, Bounds> {
         let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
@@ -352,61 +334,12 @@ impl ServerTime {
     }
 }
 
-/// See [`ServerTime::layer`].
-#[derive(Clone)]
-pub struct ServerTimeLayer {
-    time: ServerTime,
-}
-
-impl<S> Layer<S> for ServerTimeLayer {
-    type Service = ServerTimeService<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        ServerTimeService {
-            time: self.time.clone(),
-            inner,
-        }
-    }
-}
-
-/// A service whose answers feed a [`ServerTime`].
-#[derive(Clone)]
-pub struct ServerTimeService<S> {
-    time: ServerTime,
-    inner: S,
-}
-
-impl<S, A, B> Service<Request<A>> for ServerTimeService<S>
-where
-    S: Service<Request<A>, Response = Response<B>>,
-    S::Future: Send + 'static,
-    S::Error: 'static,
-    B: 'static,
-{
-    type Response = Response<B>;
-    type Error = S::Error;
-    type Future = BoxFuture<'static, Result<Response<B>, S::Error>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<A>) -> Self::Future {
-        let time = self.time.clone();
-        let sent = time.sending();
-        let answer = self.inner.call(request);
-        Box::pin(async move {
-            let answer = answer.await?;
-            time.observe(sent, time.env.boot(), answer.headers());
-            Ok(answer)
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicI64, Ordering};
     use std::time::Duration;
+
+    use futures::future::BoxFuture;
 
     use super::*;
 
@@ -439,7 +372,7 @@ mod tests {
         let clocks = Arc::new(Clocks::default());
         clocks.boot.store(100 * SECOND, Ordering::Relaxed);
         clocks.wall.store(EPOCH + ahead, Ordering::Relaxed);
-        (ServerTime::new(clocks.clone()), clocks)
+        (ServerTime::new(clocks.clone(), Arc::new(|| ())), clocks)
     }
 
     /// An answer whose Date is `date` seconds after the epoch of these tests, to a request that was sent

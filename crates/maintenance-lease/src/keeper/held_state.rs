@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_pause_stops_all_keepers_no_matter_which_notices_it() {
         let machine = Arc::new(Paused::default());
-        let time = ServerTime::new(machine.clone());
+        let time = ServerTime::new(machine.clone(), Arc::new(|| ()));
         let json = br#"{"metadata":{"name":"n","uid":"u","resourceVersion":"5"}}"#;
         let held_state = HeldState {
             lease: NodeLease::from_json(json, &Repository::default()).expect("a Lease"),

@@ -546,7 +546,6 @@ fn acquire_verb(options: &Acquire, duration: u32, nonce: Id) -> Verb {
         duration,
         nonce,
         reentry: options.reentry,
-        free_only: options.free_only,
     }
 }
 

@@ -35,8 +35,6 @@ pub enum Verb {
         nonce: Id,
         /// Take it if it is already the caller's: renew the same acquisition.
         reentry: bool,
-        /// Take it only if it is free: [`State::Expired`](super::State::Expired) is refused.
-        free_only: bool,
     },
     /// Become the leader in an election on this Lease.
     Elect(Candidacy),
@@ -93,15 +91,11 @@ impl Verb {
     pub const fn with_nonce(self, nonce: Id) -> Self {
         match self {
             Self::Acquire {
-                duration,
-                reentry,
-                free_only,
-                ..
+                duration, reentry, ..
             } => Self::Acquire {
                 duration,
                 nonce,
                 reentry,
-                free_only,
             },
             Self::Elect(candidacy) => Self::Elect(Candidacy { nonce, ..candidacy }),
             Self::Hold { take_over, .. } => Self::Hold { nonce, take_over },

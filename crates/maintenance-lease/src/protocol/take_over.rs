@@ -75,7 +75,6 @@ mod tests {
             duration: 60,
             nonce: Id(70),
             reentry: true,
-            free_only: false,
         };
         let hold = Verb::Hold {
             nonce: Id(70),

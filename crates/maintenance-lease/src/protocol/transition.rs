@@ -63,7 +63,6 @@ pub fn decide(
             duration,
             nonce,
             reentry,
-            free_only,
         } => {
             let begin = begin(seen, caller.identity, duration, nonce, now);
             let Some((lease, holder)) = held_state else {
@@ -74,7 +73,6 @@ pub fn decide(
                 State::AdminHold if holder.id != caller.hold_identity => Err(Refusal::AdminHold),
                 State::AdminHold if reentry => Ok(Decision::AlreadyHeld),
                 State::AdminHold => Err(Refusal::OwnHold),
-                State::Expired { .. } if free_only => Err(Refusal::Expired),
                 State::Expired { .. } => Ok(begin),
                 State::Held { .. } if holder.id != caller.identity => Err(Refusal::Held),
                 State::Held { .. } if reentry => Ok(extend(lease, holder, duration, now)),

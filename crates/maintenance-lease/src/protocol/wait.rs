@@ -30,7 +30,6 @@ pub enum WaiterAction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Waiter {
     expiry: Expiry,
-    free_only: bool,
     /// The identity whose lock it may acquire although it is held: its own.
     own: Option<Caller>,
     known: bool,
@@ -44,12 +43,11 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// A contender that has seen nothing yet. With `free_only` it never acquires an expired lock.
+    /// A contender that has seen nothing yet.
     #[must_use]
-    pub const fn new(expiry: Expiry, free_only: bool) -> Self {
+    pub const fn new(expiry: Expiry) -> Self {
         Self {
             expiry,
-            free_only,
             own: None,
             known: false,
             seen: None,
@@ -198,7 +196,7 @@ impl Waiter {
         let Some(holder) = lease.holder else {
             return Some(now);
         };
-        if self.free_only || holder.admin {
+        if holder.admin {
             return None;
         }
         let duration = Span::seconds(lease.duration);
@@ -260,7 +258,7 @@ mod tests {
     }
 
     fn waiter(lease: &Lease) -> Waiter {
-        let mut waiter = Waiter::new(Expiry::ServerTime, false);
+        let mut waiter = Waiter::new(Expiry::ServerTime);
         assert_eq!(waiter.due(at(0)), WaiterAction::Read);
         waiter.read(Some(lease), boot(1_000));
         waiter
@@ -354,7 +352,7 @@ mod tests {
 
     #[test]
     fn before_the_first_read_a_watch_says_nothing() {
-        let mut waiter = Waiter::new(Expiry::ServerTime, false).or_own(alice());
+        let mut waiter = Waiter::new(Expiry::ServerTime).or_own(alice());
         waiter.watched(Some(&held(ADMIN, 100, 60)), boot(1_110));
         assert_eq!(waiter.due(at(110)), WaiterAction::Read);
     }
@@ -387,20 +385,17 @@ mod tests {
     }
 
     #[test]
-    fn holds_and_locks_that_must_be_released_never_expire_while_waiting() {
+    fn holds_never_expire_while_waiting() {
         assert_eq!(
             waiter(&held(ADMIN, 100, 60)).due(at(90_000)),
             WaiterAction::Wait(None)
         );
-        let mut strict = Waiter::new(Expiry::ServerTime, true);
-        strict.read(Some(&held(BOB, 100, 60)), boot(1_000));
-        assert_eq!(strict.due(at(90_000)), WaiterAction::Wait(None));
     }
 
     #[test]
     fn own_locks_are_entered_at_once_until_they_expire() {
         let entering = |lease: &Lease| {
-            let mut waiter = Waiter::new(Expiry::ServerTime, false).or_own(alice());
+            let mut waiter = Waiter::new(Expiry::ServerTime).or_own(alice());
             waiter.read(Some(lease), boot(1_000));
             waiter
         };
@@ -450,7 +445,7 @@ mod tests {
 
     #[test]
     fn in_an_election_only_the_own_eyes_count() {
-        let mut waiter = Waiter::new(Expiry::OwnEyes, false);
+        let mut waiter = Waiter::new(Expiry::OwnEyes);
         waiter.read(Some(&held(BOB, 100, 15)), boot(90_000));
         let late = Clocks {
             boot: boot(90_014),

@@ -425,10 +425,6 @@ impl WriteLoop {
         // Too little time is left: if the lease has ended, acquire it again; otherwise renew it.
         self.unreported = nonce_of(&write).or(self.unreported);
         let is_over = matches!(state(Some(lease), clocks.server), State::Expired { .. });
-        if let Verb::Acquire { free_only, .. } = &mut self.verb {
-            // The current acquisition is the caller's own, and nobody else left it behind.
-            *free_only = false;
-        }
         if !is_over || !matches!(self.verb, Verb::Acquire { .. }) {
             self.landed = Some(write);
             self.meant = lease.acquisition();

@@ -6,7 +6,6 @@
 mod driver;
 mod give_back;
 mod held_locks;
-mod held_set;
 mod look;
 mod options;
 mod stop;
@@ -15,7 +14,6 @@ mod wait;
 use std::pin::pin;
 
 use self::driver::Driver;
-pub use self::held_set::HeldSet;
 pub use self::options::{SetError, SetOptions, SetOutcome, SetProgress, Target};
 use crate::bugs::{self, Bug};
 use crate::cluster::change::DryRun;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::cluster::error::ApiError;
 use crate::cluster::reads::NodeAndLease;
 use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
@@ -183,23 +182,6 @@ pub struct SetOutcome {
     /// Acquisitions that replaced an expired lock and were released again. The work of its holder may be unfinished, and
     /// nothing but the history shows that any more.
     pub replaced: BTreeMap<String, Change>,
-}
-
-impl SetError {
-    /// The error of the lock of `node`, for a caller that waits as long as it takes and is not interrupted.
-    pub(crate) fn into_error(self, locks: &Maintenance, node: &str) -> Error {
-        match self {
-            Self::Lock(error) => error,
-            Self::TimedOut(Some(refused)) => Error::Refused(refused),
-            Self::NotReleased { cause, .. } => *cause,
-            Self::TimedOut(None) | Self::Interrupted { .. } => Error::Unknown {
-                subject: locks.repository().subject(),
-                node: node.to_owned(),
-                intent: "acquired",
-                source: ApiError::TimedOut(Duration::ZERO),
-            },
-        }
-    }
 }
 
 /// Why a node of a set is not locked.

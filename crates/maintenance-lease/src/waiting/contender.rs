@@ -65,15 +65,15 @@ impl<'a> Contender<'a> {
         let own = maintenance.caller(&mut names);
         let waiter = match goal {
             Goal::Acquire(options) => {
-                let waiter = Waiter::new(Expiry::ServerTime, options.free_only);
+                let waiter = Waiter::new(Expiry::ServerTime);
                 if options.reentry {
                     waiter.or_own(own)
                 } else {
                     waiter
                 }
             }
-            Goal::Hold(_) => Waiter::new(Expiry::ServerTime, false).or_own(own),
-            Goal::Elect(_) => Waiter::new(Expiry::OwnEyes, false),
+            Goal::Hold(_) => Waiter::new(Expiry::ServerTime).or_own(own),
+            Goal::Elect(_) => Waiter::new(Expiry::OwnEyes),
         };
         Self {
             maintenance,
@@ -374,7 +374,6 @@ impl<'a> Contender<'a> {
         let refused = self.obstacle()?;
         let elects = matches!(self.goal, Goal::Elect(_));
         let earliest = match self.goal {
-            Goal::Acquire(options) if options.free_only => None,
             Goal::Elect(_) => until.map(|until| clocks.server.latest + until.since(clocks.boot)),
             _ => self.reduced().as_ref().and_then(takeover),
         };
@@ -457,14 +456,11 @@ impl<'a> Contender<'a> {
     /// Whether time, or the holder, can end the refusal.
     fn can_pass(&self, refusal: Refusal) -> bool {
         match refusal {
-            Refusal::Held
-            | Refusal::HeldByCaller
-            | Refusal::Expired
-            | Refusal::AdminHold
-            | Refusal::Deleting => true,
+            Refusal::Held | Refusal::HeldByCaller | Refusal::AdminHold | Refusal::Deleting => true,
             // Another command of the caller may end it. A hold is refused its own hold only for another purpose.
             Refusal::OwnHold => matches!(self.goal, Goal::Acquire(_)),
-            Refusal::Unfinished { .. }
+            Refusal::Expired
+            | Refusal::Unfinished { .. }
             | Refusal::NotHolder
             | Refusal::NotHeld
             | Refusal::NotAHold

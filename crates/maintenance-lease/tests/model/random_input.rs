@@ -137,13 +137,10 @@ pub(crate) fn verb(nonce: Id) -> impl Strategy<Value = Verb> {
 }
 
 pub(crate) fn acquire(nonce: Id) -> impl Strategy<Value = Verb> {
-    (duration(), any::<bool>(), any::<bool>()).prop_map(move |(duration, reentry, free_only)| {
-        Verb::Acquire {
-            duration,
-            nonce,
-            reentry,
-            free_only,
-        }
+    (duration(), any::<bool>()).prop_map(move |(duration, reentry)| Verb::Acquire {
+        duration,
+        nonce,
+        reentry,
     })
 }
 

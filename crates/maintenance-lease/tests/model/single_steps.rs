@@ -91,7 +91,7 @@ proptest! {
         let earliest = end + Span::micros(since_end);
         let now = Now::between(earliest, earliest + Span::micros(unsure));
         let over = lease.end().is_none() || since_end > SKEW_BUDGET.as_micros();
-        let takes = matches!(verb, Verb::Acquire { free_only: false, .. } | Verb::Hold { .. });
+        let takes = matches!(verb, Verb::Acquire { .. } | Verb::Hold { .. });
         prop_assert_eq!(written(verb, &lease, None, now).is_some(), over && takes);
     }
 
@@ -173,7 +173,7 @@ proptest! {
     ) {
         let verb = match verb {
             Verb::Acquire { duration, nonce, .. } if reentry => {
-                Verb::Acquire { duration, nonce, reentry, free_only: false }
+                Verb::Acquire { duration, nonce, reentry }
             }
             other => other,
         };

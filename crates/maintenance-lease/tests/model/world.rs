@@ -53,7 +53,6 @@ impl Setting {
                 duration,
                 nonce,
                 reentry: self.reentry,
-                free_only: false,
             },
             Expiry::OwnEyes => Verb::Elect(Candidacy {
                 duration,
@@ -184,7 +183,7 @@ impl World {
 
     /// A client begins to wait for the Lease.
     pub(crate) fn want(&mut self, who: usize, server: Now, setting: &Setting) {
-        let waiter = Waiter::new(setting.expiry, false);
+        let waiter = Waiter::new(setting.expiry);
         let waiter = match setting.reentry {
             true => waiter.or_own(self.clients[who].caller),
             false => waiter,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use maintenance_lease::{
-    Acquire, Call, HeldLease, HeldSet, HeldState, Hold, Keep, LeaderElection, Lost, Maintenance,
+    Acquire, Call, HeldLease, HeldState, Hold, Keep, LeaderElection, Lost, Maintenance,
     NodeAndLease, NodeEvent, NodeLease, Release, Renew, Requests, RowDetail, SetOptions,
 };
 
@@ -69,12 +69,9 @@ fn waiting(locks: &Maintenance, election: &LeaderElection) {
     sendable(election.lead(&Keep::new(), |_| ()));
 }
 
-fn sets(locks: &Maintenance, held: HeldSet, options: &SetOptions) {
+fn sets(locks: &Maintenance, options: &SetOptions) {
     let interrupt: BoxFuture<'static, ()> = Box::pin(std::future::ready(()));
     sendable(locks.lock_all(["n"], options, interrupt, |_| ()));
-    sendable(locks.acquire_all(["n"], &Acquire::new()));
-    sendable(held.guard(async { Ok::<_, Infallible>(()) }));
-    sendable(held.release());
 }
 
 fn holding(held: HeldLease, held_state: &HeldState) {

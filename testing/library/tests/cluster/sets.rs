@@ -9,8 +9,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{
-    Acquire, Done, Ending, Error, Guarded, Hold, LostBy, Maintenance, Progress, Release, SetError,
-    SetOptions, SetOutcome, SetProgress,
+    Acquire, Done, Ending, Error, Hold, Maintenance, Progress, Release, SetError, SetOptions,
+    SetOutcome, SetProgress,
 };
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -28,8 +28,6 @@ on_both_servers! {
     partial_keeps_those_that_succeed,
     earlier_locks_of_the_caller_are_left_as_found,
     what_was_taken_over_stays_on_hold,
-    all_kept_locks_are_guarded_and_released,
-    work_is_dropped_when_one_of_several_locks_is_lost,
     a_node_that_does_not_exist_is_not_waited_for,
     a_dry_run_waits_for_nobody,
 }
@@ -360,36 +358,6 @@ async fn what_was_taken_over_stays_on_hold(cluster: Cluster) {
     assert_eq!(outcome.held.keys().collect::<Vec<_>>(), [&a]);
     assert_eq!(holder(&cluster, &a).await, "kubeadm:alice");
     assert_eq!(holder(&cluster, &b).await, "");
-}
-
-async fn all_kept_locks_are_guarded_and_released(cluster: Cluster) {
-    let nodes = nodes(&cluster, ["a", "b"]).await;
-    let alice = cluster.holder("alice");
-    let held = alice.acquire_all(&nodes, &Acquire::new()).await.unwrap();
-    assert_eq!(held.leases.len(), 2);
-    let work = held.guard(async { Ok::<_, ()>(17) }).await;
-    assert!(matches!(work, Guarded::Completed(17)));
-    held.release().await.unwrap();
-    for node in &nodes {
-        assert_eq!(holder(&cluster, node).await, "");
-    }
-}
-
-async fn work_is_dropped_when_one_of_several_locks_is_lost(cluster: Cluster) {
-    let nodes = nodes(&cluster, ["a", "b"]).await;
-    let alice = cluster.holder("alice");
-    let held = alice.acquire_all(&nodes, &Acquire::new()).await.unwrap();
-    let lease = alice.get(&nodes[1]).await.unwrap().unwrap();
-    let carol = cluster.holder("carol");
-    carol.force_release(&lease, &Release::new()).await.unwrap();
-    match held.guard(std::future::pending::<Result<(), ()>>()).await {
-        Guarded::Lost(lost) => {
-            assert_eq!((&lost.node, &lost.by), (&nodes[1], &LostBy::Release));
-        }
-        other => panic!("{other:?}"),
-    }
-    assert!(matches!(held.release().await, Err(Error::Lost(_))));
-    assert_eq!(holder(&cluster, &nodes[0]).await, "");
 }
 
 async fn a_node_that_does_not_exist_is_not_waited_for(cluster: Cluster) {

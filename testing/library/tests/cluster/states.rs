@@ -15,7 +15,6 @@ on_both_servers! {
     without_a_holder_it_is_free,
     up_to_three_seconds_after_its_end_it_is_held,
     later_it_is_expired_and_anyone_may_take_it,
-    free_only_refuses_an_expired_lease,
     a_hold_made_by_hand_outlives_its_times,
     a_holder_without_times_has_expired,
     missing_fields_count_as_the_least_they_can_mean,
@@ -144,16 +143,6 @@ async fn later_it_is_expired_and_anyone_may_take_it(cluster: Cluster) {
         assert_eq!(lease["spec"]["leaseTransitions"], 8);
         assert_eq!(annotation(&lease, "last-holder"), "bob");
     }
-}
-
-async fn free_only_refuses_an_expired_lease(cluster: Cluster) {
-    let node = cluster.node("n").await;
-    cluster.write_lease(&node, held_by_bob()).await;
-    let alice = cluster.holder_at(noon_and(64), "alice");
-    let options = for_a_minute().free_only(true);
-    let refused = refusal(alice.try_acquire(&node, &options).await);
-    assert_eq!(refused.refusal, Refusal::Expired);
-    assert_eq!(refused.lease.unwrap().holder(), Some("bob"));
 }
 
 async fn a_hold_made_by_hand_outlives_its_times(cluster: Cluster) {

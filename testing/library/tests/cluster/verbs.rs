@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use maintenance_lease::protocol::Refusal::{
-    self, AdminHold, Expired, Held, HeldByCaller, NotAHold, NotHeld, NotHolder, OwnHold,
+    self, AdminHold, Held, HeldByCaller, NotAHold, NotHeld, NotHolder, OwnHold,
 };
 use maintenance_lease::{Acquire, Change, Done, Error, Hold, Maintenance, Release, Renew};
 use serde_json::{Value, json};
@@ -15,7 +15,6 @@ use crate::support::{Cluster, annotation, micros, noon, noon_and, refusal};
 on_both_servers! {
     acquire,
     acquire_with_reentry,
-    acquire_free_only,
     renew,
     release,
     release_by_force,
@@ -133,25 +132,6 @@ async fn acquire_with_reentry(cluster: Cluster) {
     ];
     try_all(&cluster, expected, async |alice, node| {
         alice.try_acquire(node, &Acquire::new().reentry(true)).await
-    })
-    .await;
-}
-
-async fn acquire_free_only(cluster: Cluster) {
-    let expected = [
-        ACQUIRED,
-        ACQUIRED,
-        refused(HeldByCaller),
-        refused(Held),
-        refused(Expired),
-        refused(Expired),
-        refused(OwnHold),
-        refused(AdminHold),
-    ];
-    try_all(&cluster, expected, async |alice, node| {
-        alice
-            .try_acquire(node, &Acquire::new().free_only(true))
-            .await
     })
     .await;
 }

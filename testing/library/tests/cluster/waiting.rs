@@ -30,7 +30,6 @@ on_both_servers! {
     a_node_that_was_replaced_during_the_wait_owns_the_lease,
     a_hold_of_ones_own_is_read_again_before_it_is_entered,
     a_lock_with_an_unreadable_time_never_expires,
-    expired_locks_are_not_acquired_if_only_free_ones_are_wanted,
     one_identity_waits_for_itself,
     a_renewal_is_reported_as_the_same_blocker_with_a_later_end,
     an_observed_change_gives_the_holder_the_stated_duration,
@@ -397,24 +396,6 @@ async fn a_lock_with_an_unreadable_time_never_expires(cluster: Cluster) {
     assert_eq!(blocked.earliest, None);
     let freed = json!({"spec": {"holderIdentity": "", "renewTime": cluster.ago(0)}});
     cluster.patch_lease(&node, freed).await;
-    waiting.acquires().await;
-}
-
-async fn expired_locks_are_not_acquired_if_only_free_ones_are_wanted(cluster: Cluster) {
-    let node = cluster.node("n").await;
-    about_to_expire(&cluster, &node).await;
-    let wire = Wire::clear();
-    let alice = cluster.holder_on(&wire, "alice");
-    let strict = Acquire::new().free_only(true);
-    let mut waiting = Waiting::to_acquire(&alice, &node, strict);
-    assert_eq!(waiting.blocked().await.earliest, None);
-    let anybody = cluster.holder("carol");
-    let carol = Waiting::to_acquire(&anybody, &node, Acquire::new());
-    carol.acquires().await;
-    let blocked = waiting.blocked().await;
-    assert_eq!(blocked.refused.lease.unwrap().holder(), Some("carol"));
-    assert_eq!(wire.passed().last().unwrap().writes, 0);
-    release(&anybody, &node).await;
     waiting.acquires().await;
 }
 

@@ -5,12 +5,11 @@ use crate::protocol::testing::{ADMIN, ALICE, BOB, OTHER_ADMIN, alice, held, secs
 
 const NONCE: Id = Id(70);
 
-fn acquire(reentry: bool, free_only: bool) -> Verb {
+fn acquire(reentry: bool) -> Verb {
     Verb::Acquire {
         duration: 60,
         nonce: NONCE,
         reentry,
-        free_only,
     }
 }
 
@@ -57,7 +56,7 @@ fn acquire_takes_free_and_expired_and_nothing_else() {
     };
     let bobs = held(BOB, 100, 60);
     let mine = held(ALICE, 100, 60);
-    let verb = acquire(false, false);
+    let verb = acquire(false);
     assert_eq!(on(verb, None, 200), begun(ALICE.id, 200, 60, 1));
     assert_eq!(on(verb, Some(&free), 200), begun(ALICE.id, 200, 60, 2));
     assert_eq!(on(verb, Some(&bobs), 163), Err(Refusal::Held));
@@ -99,26 +98,15 @@ fn a_renewal_is_never_the_same_as_the_last() {
 }
 
 #[test]
-fn free_only_refuses_what_somebody_left_behind() {
-    assert_eq!(
-        on(acquire(false, true), Some(&held(BOB, 100, 60)), 164),
-        Err(Refusal::Expired)
-    );
-}
-
-#[test]
 fn reentry_renews_the_same_acquisition() {
     let mine = held(ALICE, 100, 60);
+    assert_eq!(on(acquire(true), Some(&mine), 120), renewed(&mine, 120, 60));
     assert_eq!(
-        on(acquire(true, false), Some(&mine), 120),
-        renewed(&mine, 120, 60)
-    );
-    assert_eq!(
-        on(acquire(true, false), Some(&held(ADMIN, 1, 1)), 120),
+        on(acquire(true), Some(&held(ADMIN, 1, 1)), 120),
         Ok(Decision::AlreadyHeld)
     );
     assert_eq!(
-        on(acquire(true, false), Some(&held(BOB, 100, 60)), 120),
+        on(acquire(true), Some(&held(BOB, 100, 60)), 120),
         Err(Refusal::Held)
     );
 }
@@ -317,7 +305,7 @@ fn leases_of_others_of_an_election_or_in_deletion_are_left_alone() {
         ..held(ALICE, 1, 1)
     };
     for verb in [
-        acquire(true, false),
+        acquire(true),
         Verb::Renew { duration: None },
         Verb::Release,
         Verb::ForceRelease,
@@ -334,7 +322,7 @@ fn the_count_of_transitions_starts_again_at_its_maximum() {
     let mut lease = held(BOB, 1, 1);
     lease.transitions = i32::MAX as u32;
     assert_eq!(
-        on(acquire(false, false), Some(&lease), 900),
+        on(acquire(false), Some(&lease), 900),
         begun(ALICE.id, 900, 60, 0)
     );
 }
@@ -389,7 +377,7 @@ fn time_is_added_to_the_end_that_was_read_first() {
 fn a_renewal_does_not_move_an_end_earlier_that_no_duration_reaches() {
     let far = i32::MAX as u32 + 100;
     let lease = held(ALICE, far, 600);
-    for verb in [Verb::Renew { duration: None }, acquire(true, false)] {
+    for verb in [Verb::Renew { duration: None }, acquire(true)] {
         let Ok(Decision::Write(Write::Renew { at, duration, .. })) = on(verb, Some(&lease), 10)
         else {
             panic!("a renewal");

@@ -8,7 +8,6 @@ const ACQUIRE: Verb = Verb::Acquire {
     duration: 60,
     nonce: Id(0),
     reentry: false,
-    free_only: false,
 };
 
 /// Boot clock and server's time agree, to make the cases easy to read.
@@ -147,7 +146,6 @@ fn no_copy_of_a_renewal_is_an_acquisition() {
         duration: 60,
         nonce: Id(0),
         reentry: true,
-        free_only: false,
     };
     let mut steps = WriteLoop::new(verb, alice(), None);
     let own = held(ALICE, 100, 60);
@@ -312,7 +310,6 @@ fn nothing_is_reported_before_an_answer_since_the_pause() {
         duration: 60,
         nonce: Id(0),
         reentry: true,
-        free_only: false,
     };
     for (verb, seen) in [(verb, own_hold), (Verb::Release, free())] {
         let mut steps = WriteLoop::new(verb, alice(), None);
