@@ -29,7 +29,8 @@ fn world(bug: Bug) -> Option<Bounds> {
         | Bug::PartialSetKept
         | Bug::TimeAddedAgain
         | Bug::DetailsWrittenAtOnce
-        | Bug::DetailsNeverWritten
+        | Bug::WritesWithoutLook
+        | Bug::HeldWhileWaiting
         | Bug::EarlierLockReleased => None,
         Bug::DeadlineAfterAnswer
         | Bug::ExpiryWithoutMargin
