@@ -21,7 +21,7 @@ impl Code {
     pub(crate) const HELD: Self = Self(3);
     /// The wait timed out.
     pub(crate) const TIMED_OUT: Self = Self(4);
-    /// A lock was lost while a command ran under it, or while waiting for other locks.
+    /// A lock was lost while a command ran under it, or while others were locked.
     pub(crate) const LOST: Self = Self(5);
     /// Refused for safety: a confirmation is needed, or was answered with no.
     pub(crate) const UNSAFE: Self = Self(6);

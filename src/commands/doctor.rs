@@ -45,7 +45,7 @@ use crate::words::doctor::finding::{Check, Finding, Source};
   kubectl maint doctor --fix
   kubectl maint doctor --as=alice -o json")]
 pub(crate) struct DoctorArgs {
-    /// Repair Leases; remove labels, opt-outs and cordons of ended or expired locks
+    /// Repair Leases; remove labels, opt-outs and cordons of ended or expired locks, and set those of yours that are missing
     ///
     /// Leases are repaired if they have no managedFields.
     #[arg(long)]
@@ -61,14 +61,20 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
     let version = session.locks.server_version().await?;
     let version = version.git_version;
     let place = session.place();
+    let user = user(&session).await;
+    let caller = match &user {
+        Finding::User { api_user, .. } => Some(api_user.clone()),
+        _ => None,
+    };
     let mut found = vec![
         (Check::Server, Finding::Server { version, place }),
-        (Check::User, user(&session).await),
+        (Check::User, user),
         (Check::Rights, rights(&reader).await),
         (Check::Namespace, namespace(&session).await),
     ];
     let in_force = policies::check(&session, &mut found).await;
-    locks(&session, &reader, in_force, args.fix, &mut found).await;
+    let caller = caller.as_deref();
+    locks(&session, &reader, in_force, args.fix, caller, &mut found).await;
     let other_locks = other_locks::check(&reader).await;
     let other_locks = other_locks.into_iter();
     found.extend(other_locks.map(|found| (Check::OtherLocks, found)));
@@ -99,6 +105,7 @@ async fn locks(
     reader: &Reader,
     in_force: InForce,
     fix: bool,
+    caller: Option<&str>,
     found: &mut Vec<(Check, Finding)>,
 ) {
     // Before the Leases: keys are written while their lock is there.
@@ -128,7 +135,7 @@ async fn locks(
         .collect();
     let overdue = leases::overdue(session, &leases);
     found.extend(overdue.map(|overdue| (Check::Leases, overdue)));
-    let on_nodes = nodes::check(session, &nodes, &leases, fix).await;
+    let on_nodes = nodes::check(session, &nodes, &leases, fix, caller).await;
     found.extend(on_nodes.into_iter().map(|found| (Check::HeldLabels, found)));
 }
 

@@ -25,9 +25,8 @@ use crate::run::targets::names;
 /// the time in --expect-until, status shows it as overdue.
 ///
 /// If somebody else holds the lock, the error shows who, and the exit code is 3. Use --take-over to
-/// take it over. If you already have the node on hold, its reason, ticket and time are replaced, or removed
-/// if you give none.
-/// A hold that fence placed is not changed (exit code 6). docs/tasks.md explains holds of multiple nodes.
+/// take it over. Your own hold keeps its ticket and time unless you give new ones. A hold that fence placed is
+/// not changed (exit code 6). docs/tasks.md explains holds of multiple nodes.
 ///
 /// The Node gets the label kubectl-maint.dev/held, if you may patch Nodes. It tells other tools and the node
 /// policy that the node is on hold. Neither the label nor --cordon stops `kubectl drain`: it evicts the pods

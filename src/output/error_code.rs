@@ -54,7 +54,7 @@ pub(crate) enum ErrorCode {
     Conflict,
     /// The outcome can't be determined: the write may still take effect.
     Unknown,
-    /// A lock was lost while the command waited for others.
+    /// A lock was lost while the command locked others.
     Lost,
     /// It was acquired, must not be kept, and could not be released.
     NotReleased,

@@ -91,7 +91,7 @@ impl LockCommand<'_> {
             self.warn_of_hook(lease, now).await;
         }
         let program = self.session.program;
-        // `hold --take-over` keeps what was set on the node.
+        // A hold replaces the label and the opt-outs, and keeps the cordon.
         let undoes = |lease: &NodeLease| by != TakeOver::Hold && Asked::of(lease).is_some();
         let lines = { taken.iter() }.map(|lease| taken_over(lease, undoes(lease), now, program));
         self.ask(&targets, &self.facts(&change, lines), &question)
@@ -180,8 +180,7 @@ impl LockCommand<'_> {
         self.report_failure(nodes, answer)
     }
 
-    /// Whether to ask a question that --yes does not answer, such as whether to create the namespace. Scripts use its
-    /// flag instead.
+    /// Whether to ask a question that --yes does not answer, such as whether to create the namespace.
     pub(super) fn can_ask(&self) -> bool {
         !self.args.yes && !self.args.nodes.reads_stdin() && Terminal::can_ask()
     }

@@ -105,6 +105,9 @@ impl Session<'_> {
 
     fn report_set(&self, lease: &NodeLease, asked: Option<&Asked>, wanted: &Wanted) {
         self.report_conflicts(lease.node(), &wanted.conflicts);
+        if wanted.uncordons {
+            self.terminal.remark(words::uncordoned(lease.node()));
+        }
         if cordons(asked) || !lease.is_hold() {
             let words = words::protected(lease.node(), lease.is_hold(), wanted);
             self.terminal.remark(words);

@@ -88,10 +88,10 @@ impl LockCommand<'_> {
                     outcome = &mut locking => break outcome,
                     Some(reported) = reported.recv() => {
                         slow.set(silence());
-                        match &reported {
-                            SetUpdate::Blocked(_, blocked) if waits => notice.waits(&self.session, blocked),
-                            SetUpdate::Blocked(..) | SetUpdate::Unwatched(_) => {}
-                            SetUpdate::Count(..) => notice.ends(),
+                        if let SetUpdate::Blocked(blocked) = &reported
+                            && waits
+                        {
+                            notice.waits(&self.session, blocked);
                         }
                         line.apply(reported);
                     }
@@ -114,8 +114,9 @@ impl LockCommand<'_> {
             results.interrupted = outcome.interrupted;
             drop((line, notice));
             let now = locks.server_time().now();
-            for change in outcome.replaced.values() {
-                if let Some(replaced) = change::replaced(change, now) {
+            for (node, change) in &outcome.replaced {
+                let is_held = matches!(results.by_node.get(node), Some(Ok(_)));
+                if let Some(replaced) = change::replaced(change, is_held, now) {
                     self.session.terminal.warn(replaced);
                 }
             }

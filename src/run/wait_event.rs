@@ -1,5 +1,6 @@
 //! Tells the holder of a lock who waits for it: an Event when the wait begins.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -14,39 +15,25 @@ use crate::words::event;
 /// A shorter wait leaves no Event.
 const SHORT: Duration = Duration::from_secs(2);
 
-/// The node that this command waits for, if it waits.
+/// The nodes that this command has waited for. Nothing is sent to them. Dropping it ends the wait.
 #[derive(Default)]
 pub(super) struct WaitNotice {
-    current: Option<Current>,
-}
-
-struct Current {
-    node: String,
-    /// Nothing is sent. Dropping it ends the wait.
-    _ends: oneshot::Sender<Infallible>,
+    nodes: BTreeMap<String, oneshot::Sender<Infallible>>,
 }
 
 impl WaitNotice {
     /// The command waits for the node in `blocked`.
     pub(super) fn waits(&mut self, session: &Session<'_>, blocked: &Blocked) {
         let node = &blocked.refused.node;
-        let is_known = self.current.as_ref().is_some_and(|it| it.node == *node);
+        let is_known = self.nodes.contains_key(node);
         let Some(lease) = blocked.refused.lease.clone().filter(|_| !is_known) else {
             return;
         };
         let (ends, ended) = oneshot::channel();
-        self.current = Some(Current {
-            node: node.clone(),
-            _ends: ends,
-        });
+        self.nodes.insert(node.clone(), ends);
         let requests = session.locks.requests().clone();
         let identity = session.locks.identity().to_owned();
         background::spawn(notify(requests, lease, identity, ended));
-    }
-
-    /// The command does not wait any more.
-    pub(super) fn ends(&mut self) {
-        self.current = None;
     }
 }
 

@@ -59,9 +59,7 @@ fn what(change: &Change, context: ChangeContext) -> String {
         Done::Acquired if is_hold => {
             by("on hold") + &instead_of(change, broken, now) + &removed_ticket(change, broken)
         }
-        Done::Renewed if is_hold => {
-            by("hold updated") + &date_before(change, now) + &removed_ticket(change, broken)
-        }
+        Done::Renewed if is_hold => by("hold updated") + &date_before(change, now),
         Done::Acquired => by("acquired"),
         Done::Renewed if change.unused_duration().is_some() => {
             let updated = match has_new_reason(change) {
@@ -109,17 +107,12 @@ fn instead_of(change: &Change, broken: bool, now: Now) -> String {
     }
 }
 
-/// The date that a hold had before, if it has another date now, or none.
+/// The date that a hold had before, if it has another date now.
 fn date_before(change: &Change, now: Now) -> String {
     let date = |lease: &Option<NodeLease>| lease.as_ref().and_then(NodeLease::hold_until);
     match (date(&change.before), date(&change.lease)) {
         (Some(before), after) if after != Some(before) => {
-            let no_date = if after.is_none() {
-                ", no expected end"
-            } else {
-                ""
-            };
-            format!("{no_date} (was {})", clock(before.into(), now.latest))
+            format!(" (was {})", clock(before.into(), now.latest))
         }
         _ => String::new(),
     }
@@ -228,10 +221,15 @@ pub(crate) fn expired(change: &Change, now: Now, names_cordon: bool) -> Option<S
     }
 }
 
-/// Whose expired lock a command replaced, before it failed and released its own.
-pub(crate) fn replaced(change: &Change, now: Now) -> Option<String> {
+/// Whose expired lock a command replaced and then released.
+pub(crate) fn replaced(change: &Change, is_held: bool, now: Now) -> Option<String> {
     let expired = expired(change, now, false)?;
-    Some(format!("{expired}; the node is free now"))
+    let is_free = if is_held {
+        ""
+    } else {
+        "; the node is free now"
+    };
+    Some(format!("{expired}{is_free}"))
 }
 
 /// The node that was locked is fenced.

@@ -254,7 +254,7 @@ fn of_locks(
             Some("nothing was changed; run the command again".to_owned()),
         ),
         (Error::Lost(lost), Some(request)) => {
-            with_hint(loss::while_waiting(lost, request.now, program))
+            with_hint(loss::while_locking(lost, request.now, program))
         }
         (Error::Lost(lost), None) => (lost.to_string(), None),
         _ => (escape(&error.to_string()), None),

@@ -67,8 +67,8 @@ fn is_own_release(lost: &Lost, before: Option<&NodeLease>) -> bool {
     last.is_some_and(|last| HoldingCommand::of(last).is_some()) && before.is_none_or(is_held)
 }
 
-/// The two lines for a lock that was lost while waiting for others.
-pub(crate) fn while_waiting(lost: &Lost, now: Now, program: &Program) -> (String, String) {
+/// The two lines for a lock that was lost while others were locked.
+pub(crate) fn while_locking(lost: &Lost, now: Now, program: &Program) -> (String, String) {
     let cause = cause(lost, None, now);
     let message = format!("lost the lock on node/{}: {cause}", lost.node);
     (message, to_see(lost, program))

@@ -10,7 +10,7 @@ use maintenance_lease::{Blocked, NodeLease, Refused};
 
 use super::holder_name::person;
 use super::lock::about;
-use super::waiting::{self, SetWait};
+use super::waiting;
 use crate::error::lock_state::Awaited;
 
 /// The most nodes that are listed one by one.
@@ -181,7 +181,7 @@ impl AwaitedNodes<'_> {
             (&[(_, lease)], Some(refused)) if ends_without_acquire(refused.refusal) => {
                 let earliest = lease.and_then(NodeLease::takeover);
                 let blocked = Blocked { refused, earliest };
-                let line = waiting::short(&blocked, SetWait { taken: 0, all: 1 }, now);
+                let line = waiting::short(&blocked, now);
                 format!("{line}{limit}")
             }
             (&[(node, lease)], _) => self.line_of(node, lease, now),

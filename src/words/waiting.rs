@@ -24,7 +24,7 @@ pub(crate) struct SetWait {
 }
 
 /// The full line.
-pub(crate) fn line(blocked: &Blocked, set: SetWait, request: RequestContext<'_>) -> String {
+pub(crate) fn line(blocked: &Blocked, request: RequestContext<'_>) -> String {
     let what = refusal::cause(&blocked.refused, request);
     let now = request.now;
     let when = when(blocked, now, |at| {
@@ -33,9 +33,8 @@ pub(crate) fn line(blocked: &Blocked, set: SetWait, request: RequestContext<'_>)
     let alternative =
         alternative(blocked, request.program).map(|alternative| format!("; {alternative}"));
     format!(
-        "waiting for node/{}{}: {what}; {when}{}",
+        "waiting for node/{}: {what}; {when}{}",
         blocked.refused.node,
-        progress(set),
         alternative.unwrap_or_default()
     )
 }
@@ -56,7 +55,7 @@ fn alternative(blocked: &Blocked, program: &Program) -> Option<String> {
 }
 
 /// The remaining time, as a countdown at `now`; the line below the full one.
-pub(crate) fn short(blocked: &Blocked, set: SetWait, now: Now) -> String {
+pub(crate) fn short(blocked: &Blocked, now: Now) -> String {
     let when = when(blocked, now, |at| {
         format!("in {}", countdown(at, now.earliest))
     });
@@ -65,7 +64,7 @@ pub(crate) fn short(blocked: &Blocked, set: SetWait, now: Now) -> String {
         (Some(lease), _) if lease.holder().is_some() => format!(" for {}", person(lease)),
         _ => String::new(),
     };
-    format!("waiting{whom}{}: {when}", progress(set))
+    format!("waiting{whom}: {when}")
 }
 
 /// How long a wait may still last, after what it waits for.
@@ -131,13 +130,6 @@ fn is_hold(blocked: &Blocked) -> bool {
         blocked.refused.refusal,
         Refusal::AdminHold | Refusal::OwnHold
     )
-}
-
-fn progress(set: SetWait) -> String {
-    match set {
-        SetWait { all: 0 | 1, .. } => String::new(),
-        SetWait { taken, all } => format!(" ({taken} of {all} nodes locked)"),
-    }
 }
 
 /// `line` with the elapsed time.

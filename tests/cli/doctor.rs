@@ -105,20 +105,6 @@ fn opt_outs_left_without_a_label_are_found_and_removed() {
 }
 
 #[test]
-fn a_label_of_no_lock_is_removed() {
-    in_memory("doctor-by-hand", |cluster| {
-        let node = cluster.node("worker-1");
-        let label = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "true"}}});
-        cluster.patch(&format!("/api/v1/nodes/{node}"), &label);
-        let found = held_labels(cluster, &["--fix"]);
-        let expected = format!(
-            "ok       held labels    removed the held label, opt-outs and cordons of locks that have ended or expired from: {node}\n"
-        );
-        assert_eq!(found, expected);
-    });
-}
-
-#[test]
 fn overdue_holds_are_listed() {
     in_memory("doctor-overdue", |cluster| {
         let (late, early) = (cluster.node("worker-1"), cluster.node("worker-2"));

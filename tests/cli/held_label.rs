@@ -143,6 +143,16 @@ fn what_a_killed_command_leaves_is_shown_and_mended_by_doctor() {
         cluster.patch(&format!("/api/v1/nodes/{node}"), &label);
         assert!(doctor(&["--fix"]).contains(removed));
         assert!(is_clean(cluster, &node));
+
+        // The cordon of a lock that was replaced stays until the next one ends.
+        let acquire = cluster.maint(["acquire", &node, "--cordon"]);
+        acquire.holder("bob@laptop").succeeds();
+        expire(cluster, &node);
+        killed_before_the_node(cluster, &["acquire", &node, "--take-expired"]);
+        let fixed = doctor(&["--fix"]);
+        assert!(is_cordoned(cluster, &node), "{fixed}");
+        cluster.maint(["release", &node]).succeeds();
+        assert!(is_clean(cluster, &node), "{fixed}");
     });
 }
 

@@ -26,7 +26,7 @@ fn a_node_is_held_until_further_notice() {
         assert_eq!(spec["leaseDurationSeconds"], i32::MAX);
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "two disks"]).run(), @r#"
         $ kubectl maint hold worker-1 -m "two disks"
-        node/worker-1 hold updated by alice@bastion, no expected end (was [time])
+        node/worker-1 hold updated by alice@bastion, expected until [time]
         -- stderr
         A hold does not expire, and `kubectl drain` still evicts pods. To end it:
           kubectl maint unhold worker-1
@@ -34,7 +34,7 @@ fn a_node_is_held_until_further_notice() {
         "#);
         assert_snapshot!(events_of(cluster, &node), @r#"
         Normal MaintenanceHold: alice@bastion put the node on hold for maintenance, expected until [time]: "disk"
-        Normal MaintenanceHold: alice@bastion put the node on hold for maintenance: "two disks"
+        Normal MaintenanceHold: alice@bastion put the node on hold for maintenance, expected until [time]: "two disks"
         "#);
     });
 }

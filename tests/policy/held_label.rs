@@ -66,7 +66,7 @@ fn matches_the_hold_and_is_removed_with_it() {
     alice.succeeds(&["hold", name, "-m", "parts ordered"]);
     let (_, notes) = record(&alice.get(&path));
     assert_eq!(notes["-reason"], "parts ordered");
-    assert_eq!(notes["-ticket"], Value::Null);
+    assert_eq!(notes["-ticket"], "OPS-7");
     let unlabel = json!({"metadata": {"labels": {(KEY): null}}});
     admitted(alice.patch(&path, &unlabel), "by the holder");
     alice.succeeds(&["hold", name, "-m", "parts ordered"]);

@@ -18,7 +18,13 @@ impl Fixture {
     /// The stderr of a dry run of `kubectl delete` for pods in the namespace, with these arguments.
     fn kubectl_delete(&self, words: &[&str]) -> String {
         let mut kubectl: Command = self.cluster.plane().kubectl_command().expect("kubectl");
-        kubectl.args(["delete", "-n", &self.namespace, "--dry-run", "--wait=false"]);
+        kubectl.args([
+            "delete",
+            "-n",
+            &self.namespace,
+            "--dry-run=server",
+            "--wait=false",
+        ]);
         let output = kubectl.args(words).output().expect("kubectl runs");
         let stderr = String::from_utf8(output.stderr).expect("text");
         assert!(output.status.success(), "{words:?}: {stderr}");

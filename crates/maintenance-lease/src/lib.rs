@@ -72,6 +72,7 @@ pub mod protocol;
 mod purpose;
 mod repository;
 mod set;
+mod target;
 mod text;
 mod waiting;
 
@@ -102,7 +103,8 @@ pub use options::{
 pub use outcome::{Change, Done, Error, Refused, Right, SideEffect};
 pub use purpose::{LeasePurpose, MEDIK8S_LEASES};
 pub use repository::{NAMESPACE, Repository, Subject};
-pub use set::{SetError, SetOptions, SetOutcome, SetProgress, Target};
+pub use set::{SetError, SetOptions, SetOutcome, SetProgress};
+pub use target::Target;
 pub use text::{is_object_name, shortened};
 pub use waiting::{Blocked, Progress};
 

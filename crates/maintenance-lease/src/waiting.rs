@@ -11,7 +11,7 @@ use crate::maintenance::Maintenance;
 use crate::options::{Acquire, Hold};
 use crate::outcome::{Change, Error};
 use crate::protocol::Clocks;
-use crate::set::Target;
+use crate::target::Target;
 
 impl Maintenance {
     /// Acquires a node as soon as its holder releases it or its lease expires.

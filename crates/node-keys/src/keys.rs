@@ -68,6 +68,8 @@ pub struct Wanted {
     pub conflicts: Vec<Conflict>,
     /// Somebody else has cordoned the Node, so it stays cordoned after the lock.
     pub stays_cordoned: bool,
+    /// An earlier lock has left its cordon. It goes with its other keys.
+    pub uncordons: bool,
 }
 
 /// Why the keys on a Node do not match its lock: a command died between its two writes, or somebody has edited them.
@@ -147,6 +149,7 @@ pub fn wanted(node: &Node, lease: &NodeLease, mode: Mode) -> Option<Wanted> {
     keys.labels
         .insert(HELD.to_owned(), label_value(owner(holder)));
     Some(Wanted {
+        uncordons: is_our_cordon && !keys.cordon,
         keys,
         conflicts,
         stays_cordoned: asked.cordon == Cordon::Set && is_cordoned && !is_our_cordon,
@@ -282,10 +285,10 @@ impl NodeKeys {
     #[must_use]
     pub fn mismatch(&self, lease: Option<&NodeLease>, now: Now) -> Option<Mismatch> {
         let belong = self.belong_to(lease, now);
-        let asks = lease.is_some_and(|lease| asks(lease, now));
-        match self.is_empty() || belong {
-            false => Some(Mismatch::LeftOver),
-            true => (asks && !(belong && self.are_labeled())).then_some(Mismatch::Missing),
+        let are_anothers = !belong && self.annotations.contains_key(LOCK_ID);
+        match lease.is_some_and(|lease| asks(lease, now)) && !are_anothers {
+            true => (!(belong && self.are_labeled())).then_some(Mismatch::Missing),
+            false => (!self.is_empty() && !belong).then_some(Mismatch::LeftOver),
         }
     }
 }

@@ -13,7 +13,7 @@ use maintenance_lease::{Accept, ApiError, Call, Error, HeldLease, Maintenance, N
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::asked::Asked;
+use crate::asked::{Asked, Cordon};
 use crate::keys::{
     Mode, NodeKeys, Wanted, apply, end, is_held_key, lock_id_of, lock_id_on, removal, wanted,
 };
@@ -135,8 +135,12 @@ pub async fn clear(locks: &Maintenance, node: &str, all: bool) -> Result<Option<
         if keys.belong_to(lease.as_ref(), now) && !all {
             return Ok(None);
         }
-        let stands = lease.is_some_and(|lease| lease.state(now).is_locked());
-        keys.cordon &= !(all && stands);
+        // It was set by a lock that this one replaced, or the Node stays cordoned for maintenance.
+        let keeps_cordon = |lease: &NodeLease| {
+            let asked = Asked::of(lease).map(|asked| asked.cordon);
+            lease.state(now).is_locked() && (all || asked.is_some_and(|asked| asked != Cordon::No))
+        };
+        keys.cordon &= !lease.as_ref().is_some_and(keeps_cordon);
         let ended = lock_id_on(&node).filter(|_| !all);
         match patch(locks, &node, MERGE, &removal(&node, &keys, ended)).await {
             Ok(stored) if has_held_keys(&stored) => return Err(ApiError::Altered.into()),

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use connect::ApiUser;
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::NodeLease;
 use node_keys::{Mismatch, Mode, NodeKeys, asks};
@@ -32,6 +31,7 @@ pub(super) async fn check(
     nodes: &HashMap<String, NodeKeys>,
     leases: &HashMap<String, NodeLease>,
     fix: bool,
+    caller: Option<&str>,
 ) -> Vec<Finding> {
     let now = session.locks.server_time().now();
     let (mut left, mut missing) = (Vec::new(), Vec::new());
@@ -55,10 +55,6 @@ pub(super) async fn check(
         false => vec![Finding::LeftOver(left)],
     };
     // The node policy lets only the API user of a lock set its keys.
-    let caller = match &session.connection.api_user {
-        ApiUser::Known(name) => Some(&**name),
-        ApiUser::Unknown | ApiUser::Anonymous => None,
-    };
     let (own, others): (Vec<_>, Vec<_>) = missing
         .into_iter()
         .partition(|lease| fix && lease.api_user().is_none_or(|user| Some(user) == caller));

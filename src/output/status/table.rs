@@ -153,7 +153,7 @@ impl Column {
     fn typical(self) -> &'static str {
         match self {
             Self::State => "Expired",
-            Self::Holder | Self::LastHolder => "alice@example.com",
+            Self::Holder | Self::LastHolder => "alice@example",
             Self::Reason | Self::LastReason => "new kernel, then the drivers",
             Self::Age => "3h25m",
             Self::Left => "30m ago",

@@ -372,9 +372,9 @@ async fn a_row_that_comes_later_is_cut_to_the_terminal() {
         format!("{first}\n{later}")
     };
     assert_snapshot!(followed(110), @"
-    NODE       STATE     HOLDER              REASON                     AGE     LEFT      STATUS
-    worker-1   Free      -                   -                          -       -         Ready
-    worker-1   Locked    alice@bastion.example   new kernel, then the dr…   30m     60s       Ready
+    NODE       STATE     HOLDER          REASON                         AGE     LEFT      STATUS
+    worker-1   Free      -               -                              -       -         Ready
+    worker-1   Locked    alice@bastion.example   new kernel, then the driver…   30m     60s       Ready
     ");
 }
 

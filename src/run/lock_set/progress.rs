@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_secs(1);
 pub(super) enum SetUpdate {
     /// How many nodes are held, and how many were refused or failed.
     Count(SetWait, usize),
-    Blocked(SetWait, Box<Blocked>),
+    Blocked(Box<Blocked>),
     /// Changes can't be watched, for this reason.
     Unwatched(String),
 }
@@ -31,9 +31,7 @@ impl SetUpdate {
         };
         match &progress.waiting {
             None => Some(Self::Count(set, progress.refused)),
-            Some(Progress::Blocked(blocked)) => {
-                Some(Self::Blocked(set, Box::new((*blocked).clone())))
-            }
+            Some(Progress::Blocked(blocked)) => Some(Self::Blocked(Box::new((*blocked).clone()))),
             Some(Progress::Unwatched(why)) => Some(Self::Unwatched(why.to_string())),
             Some(_) => None,
         }
@@ -46,7 +44,7 @@ pub(super) struct Line<'a> {
     verb: Verb,
     /// Whether to report waits. A command that tries only once does not wait.
     reports_waits: bool,
-    blocked: Option<(SetWait, Blocked)>,
+    blocked: Option<Blocked>,
     count: NodeProgress<'a>,
 }
 
@@ -64,18 +62,15 @@ impl<'a> Line<'a> {
     pub(super) fn apply(&mut self, reported: SetUpdate) {
         match reported {
             SetUpdate::Count(set, refused) => self.count(set, refused),
-            SetUpdate::Blocked(set, blocked) => {
-                let known = self.blocked.replace((set, *blocked));
-                if self.reports_waits
-                    && let Some((set, blocked)) = &self.blocked
-                    && !known.is_some_and(|(before, known)| {
-                        before.taken == set.taken && blocked.is_still(&known)
-                    })
-                {
+            SetUpdate::Blocked(blocked) => {
+                let known = self.blocked.as_ref();
+                if self.reports_waits && !known.is_some_and(|known| blocked.is_still(known)) {
                     let request = self.session.request_context(self.verb);
-                    let line = waiting::line(blocked, *set, request);
-                    self.session.terminal.remark(line);
+                    self.session
+                        .terminal
+                        .remark(waiting::line(&blocked, request));
                 }
+                self.blocked = Some(*blocked);
                 self.show();
             }
             SetUpdate::Unwatched(why) => {
@@ -106,9 +101,9 @@ impl<'a> Line<'a> {
     pub(super) fn show(&self) {
         match &self.blocked {
             None => self.count.show(),
-            Some((set, blocked)) if self.reports_waits => {
+            Some(blocked) if self.reports_waits => {
                 let now = self.session.locks.server_time().now();
-                let line = waiting::short(blocked, *set, now);
+                let line = waiting::short(blocked, now);
                 self.session.terminal.live(&line);
             }
             Some(_) => {}

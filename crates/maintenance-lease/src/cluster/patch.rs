@@ -207,10 +207,10 @@ fn annotations(
             if let Some(reason) = &extras.reason {
                 note(annotation::REASON, json!(reason));
             }
-            if extras.ticket.is_some() || extras.hold && had_ticket {
+            if extras.ticket.is_some() {
                 note(annotation::TICKET, json!(extras.ticket));
             }
-            if extras.hold {
+            if extras.hold_until.is_some() {
                 note(annotation::HOLD_UNTIL, json!(extras.hold_until));
             }
             if extras.keys.is_some() {

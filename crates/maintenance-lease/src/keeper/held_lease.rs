@@ -20,7 +20,7 @@ use crate::options::{Acquire, InvalidOption, LONGEST_DURATION, check_duration};
 use crate::outcome::{Change, Done, Error};
 use crate::protocol::{Expiry, LONGEST_SECONDS, LockId, Names, Span, Terms, Verb};
 use crate::repository::Subject;
-use crate::set::Target;
+use crate::target::Target;
 
 /// How an acquisition is kept renewed.
 #[derive(Clone, Debug)]

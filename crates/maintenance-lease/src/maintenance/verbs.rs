@@ -15,7 +15,7 @@ use crate::options::{
 };
 use crate::outcome::{Change, Error};
 use crate::protocol::{Acquisition, Caller, Candidacy, Id, LockId, Names, Verb, Version, breaks};
-use crate::set::Target;
+use crate::target::Target;
 
 /// A verb retries after conflicts and lost answers for this many times the limit of one request.
 const CONFLICT_TIMEOUT: u32 = 3;

@@ -10,15 +10,16 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 
 use super::held_locks::{HeldLocks, has_little_time, verify_lock};
 use super::look::look;
-use super::options::{OnConflict, SetError, SetOptions, SetOutcome, SetProgress, Target};
+use super::options::{OnConflict, SetError, SetOptions, SetOutcome, SetProgress};
 use super::stop::{GRACE, Stop, run_until, sleep_until};
 use crate::bugs::{self, Bug};
 use crate::cluster::change::DryRun;
 use crate::cluster::reads::NodeAndLease;
 use crate::keeper::{Lost, LostBy};
 use crate::maintenance::Maintenance;
-use crate::outcome::{Change, Done, Error};
+use crate::outcome::{Change, Done, Error, Refused};
 use crate::protocol::{BootInstant, State};
+use crate::target::Target;
 use crate::waiting::{Contender, OLDEST_NODE};
 
 /// A set being locked. A place is an index in the order of the nodes' names.
@@ -38,6 +39,8 @@ pub(super) struct Driver<'a, I, P> {
     pub(super) failed: BTreeMap<usize, SetError>,
     /// The place that the present try was refused for now.
     refused: Option<usize>,
+    /// The last place that was refused after all locks could be taken, and why.
+    pub(super) obstacle: Option<(usize, Box<Refused>)>,
     /// When the time limit of the present try passes.
     try_ends: Option<BootInstant>,
     /// How many tries were refused after they had begun to write.
@@ -112,6 +115,7 @@ where
             replaced: BTreeMap::new(),
             failed: BTreeMap::new(),
             refused: None,
+            obstacle: None,
             try_ends: None,
             failed_tries: 0,
             interrupt,
@@ -197,7 +201,7 @@ where
                     Ok(Ok(all)) => all,
                     Ok(Err(error)) => return self.look_failed(error),
                     Err(stop) => {
-                        self.stopped(0, stop);
+                        self.stopped(self.place_to_name(), stop);
                         return None;
                     }
                 }
@@ -437,6 +441,7 @@ where
                 self.taken.places.insert(at, change);
             }
             Answer::Acquired(Err(Error::Refused(refused))) if !self.contenders.is_empty() => {
+                self.obstacle = Some((at, refused.clone()));
                 match self.contenders[at].lost(refused) {
                     Ok(()) => self.refused = Some(at),
                     Err(error) => drop(self.failed.insert(at, error.into())),
@@ -468,6 +473,7 @@ where
                         self.replaced.insert(at, change);
                     }
                     Ok(()) => {}
+                    Err(Error::Unknown { .. }) => drop(self.releasing.insert(at, change)),
                     Err(error) => self.not_released(at, change, error),
                 }
             }

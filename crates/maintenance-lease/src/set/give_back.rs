@@ -29,14 +29,19 @@ where
         // A lock that was renewed is as it was found. One that became a hold stays.
         let became_holds = kept.into_iter().filter(|(_, it)| it.done == Done::Acquired);
         self.taken.places.extend(became_holds);
-        let mut requests: Vec<Request<'a>> = Vec::new();
-        for (&at, change) in &given {
-            let change = change.clone();
-            let releasing = async move { locks.release_acquired(&change).await };
-            requests.push((at, releasing.map(Answer::Released).boxed()));
-        }
         self.releasing = given;
-        self.send(requests).await;
+        // A release without an answer is settled by another one, which reads whether the first took effect.
+        for _ in 0..2 {
+            let mut requests: Vec<Request<'a>> = Vec::new();
+            for (&at, change) in &self.releasing {
+                let change = change.clone();
+                let releasing = async move { locks.release_acquired(&change).await };
+                requests.push((at, releasing.map(Answer::Released).boxed()));
+            }
+            if !requests.is_empty() {
+                self.send(requests).await;
+            }
+        }
         for (at, change) in std::mem::take(&mut self.releasing) {
             let source = ApiError::TimedOut(GRACE);
             let cause = match self.may_land(at) {
@@ -58,7 +63,9 @@ where
     /// Releases what was acquired without an answer, as far as that is done within two seconds, and records where a write may
     /// still take effect.
     pub(super) async fn settle_unanswered(&mut self) {
-        let open: Vec<usize> = self.failed.keys().copied().collect();
+        let is_settled = |error: &SetError| matches!(error, SetError::NotReleased { .. });
+        let failed = self.failed.iter().filter(|(_, error)| !is_settled(error));
+        let open: Vec<usize> = failed.map(|(&at, _)| at).collect();
         let open: Vec<usize> = open.into_iter().filter(|&at| self.may_land(at)).collect();
         let (locks, since) = (self.locks, self.writes_before);
         let mut releases = Vec::new();

@@ -14,7 +14,7 @@ mod wait;
 use std::pin::pin;
 
 use self::driver::Driver;
-pub use self::options::{SetError, SetOptions, SetOutcome, SetProgress, Target};
+pub use self::options::{SetError, SetOptions, SetOutcome, SetProgress};
 use crate::bugs::{self, Bug};
 use crate::cluster::change::DryRun;
 use crate::keeper::{Lost, LostBy};
@@ -23,6 +23,7 @@ use crate::maintenance::Maintenance;
 use crate::options::Release;
 use crate::outcome::{Change, Done, Error, Refused};
 use crate::protocol::{LockId, Refusal};
+use crate::target::Target;
 
 impl Maintenance {
     /// Locks several nodes and reports what became of each.

@@ -60,10 +60,15 @@ where
         match run_until(self.interrupt.as_mut(), &*env, limit, pause).await {
             Ok(()) => true,
             Err(stop) => {
-                self.stopped(0, stop);
+                self.stopped(self.place_to_name(), stop);
                 false
             }
         }
+    }
+
+    /// The place that a message about a whole set names: the one that was refused last.
+    pub(super) fn place_to_name(&self) -> usize {
+        self.obstacle.as_ref().map_or(0, |(at, _)| *at)
     }
 
     /// Until when it may wait.
@@ -89,7 +94,8 @@ where
             Stop::TimedOut => {
                 let contender = self.contenders.get_mut(at);
                 let refused = contender.and_then(Contender::obstacle);
-                SetError::TimedOut(refused.map(Box::new))
+                let last = self.obstacle.take().filter(|(place, _)| *place == at);
+                SetError::TimedOut(refused.map(Box::new).or(last.map(|(_, refused)| refused)))
             }
         };
         self.failed.insert(at, error);

@@ -154,6 +154,13 @@ impl<'a> Checker<'a> {
                 let stood = self.stood(node, from, to);
                 stood.is_some_and(|stood| self.is_obstacle(&stood))
             };
+            // Without an answer to a read, it may not know of them.
+            let is_unheard = |read: &Request| {
+                !read.watches && read.answered.is_none() && commit.at < read.sent && read.sent < to
+            };
+            if self.requests().any(is_unheard) {
+                continue;
+            }
             let client = self.op.client;
             if let Some(other) = others.clone().find(blocks)
                 && digest.stood_still(client, from, to).next().is_none()
