@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use maintenance_lease::protocol::Now;
+use maintenance_lease::protocol::{Now, State};
 use maintenance_lease::{Error, NodeLease};
 use node_keys::{Conflict, Mismatch, NodeKeys, NotSet, Wanted, tools};
 
@@ -159,12 +159,16 @@ pub(crate) fn set(keys: &NodeKeys) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// What is wrong with the keys on a Node, by the lock that it has.
+/// What is wrong with the keys on a Node, by the lock that it has. Those of an expired lock stay, because its work may be
+/// unfinished.
 pub(crate) fn mismatch(
     keys: Option<&NodeKeys>,
     lease: Option<&NodeLease>,
     now: Now,
 ) -> Option<String> {
+    if lease.is_some_and(|lease| matches!(lease.state(now), State::Expired { .. })) {
+        return None;
+    }
     let says = match keys?.mismatch(lease, now)? {
         Mismatch::Missing => "the held label, opt-outs or cordon of its lock are missing",
         Mismatch::LeftOver => "a lock that has ended or expired left a label, opt-outs or a cordon",
