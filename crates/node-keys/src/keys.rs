@@ -54,8 +54,8 @@ pub enum Mode {
     Set,
     /// They are compared with the Node later. What somebody removed is not put back.
     Update,
-    /// The same, by whoever renews the lock regularly. The end that the Node shows moves a duration ahead of the lock's, so the
-    /// Node is written once in that time.
+    /// Like `Update`, but shows an end that is one duration after the lock's. A keeper, which renews often, then writes the Node
+    /// once per duration.
     Keep,
 }
 
@@ -193,21 +193,24 @@ pub fn apply(node: &Node, keys: &NodeKeys) -> Option<Value> {
 }
 
 /// The apply after the end of the lock `ended`, which asked for keys on `node`; `None`: its keys are not there, and can't come.
+///
+/// If it `has_expired`, others may have ended it. The node policy allows that if the write is later than the lock's end, and the
+/// server records the time of a write only if it sets a field.
 #[must_use]
-pub fn end(node: &Node, ended: &str) -> Option<Value> {
-    let keys = match lock_id_on(node) {
-        Some(found) if found == ended => NodeKeys::default(),
-        Some(_) => return None,
-        None => NodeKeys {
-            annotations: [(ENDED.to_owned(), ended.to_owned())].into(),
-            ..NodeKeys::default()
-        },
-    };
+pub fn end(node: &Node, ended: &str, has_expired: bool) -> Option<Value> {
+    let found = lock_id_on(node);
+    if found.is_some_and(|found| found != ended) {
+        return None;
+    }
+    let mut keys = NodeKeys::default();
+    if found.is_none() || has_expired {
+        keys.annotations.insert(ENDED.to_owned(), ended.to_owned());
+    }
     apply(node, &keys)
 }
 
-/// The merge patch that removes `keys` from `node`, whoever owns them. It leaves the id of the lock that has `ended`, if there is one:
-/// the server records the time of a write only if it sets a field, and the node policy compares that with the end of the lock.
+/// The merge patch that removes `keys` from `node`, whoever owns them. With the id of a lock that has `ended`, it sets this id,
+/// as [`end`] does.
 #[must_use]
 pub(crate) fn removal(node: &Node, keys: &NodeKeys, ended: Option<&str>) -> Value {
     let nulls = |map: &BTreeMap<String, String>| -> Map<String, Value> {
@@ -566,12 +569,17 @@ mod tests {
             };
             node(&keys, &keys)
         };
-        let removal = end(&with_id("u.1.a"), "u.1.a").expect("an apply");
+        let removal = end(&with_id("u.1.a"), "u.1.a", false).expect("an apply");
         let metadata = json!({"name": "n", "uid": "node-uid", "resourceVersion": "7"});
         assert_eq!(removal["metadata"], metadata);
-        assert_eq!(end(&with_id("u.2.b"), "u.1.a"), None);
-        let left = end(&empty(), "u.1.a").expect("an apply");
-        assert_eq!(left["metadata"]["annotations"], json!({ENDED: "u.1.a"}));
+        assert_eq!(end(&with_id("u.2.b"), "u.1.a", true), None);
+        for left in [
+            end(&empty(), "u.1.a", false),
+            end(&with_id("u.1.a"), "u.1.a", true),
+        ] {
+            let left = left.expect("an apply");
+            assert_eq!(left["metadata"]["annotations"], json!({ENDED: "u.1.a"}));
+        }
     }
 
     #[test]

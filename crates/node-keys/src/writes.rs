@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http::Method;
 use k8s_openapi::api::core::v1::Node;
-use maintenance_lease::protocol::Span;
+use maintenance_lease::protocol::{Span, State};
 use maintenance_lease::{Accept, ApiError, Call, Error, HeldLease, Maintenance, NodeLease, escape};
 use serde_json::Value;
 use tokio::time::sleep;
@@ -96,7 +96,8 @@ pub async fn remove(locks: &Maintenance, ended: &NodeLease) -> Result<bool, Erro
         let Some(node) = node_of(locks, ended).await? else {
             return Ok(false);
         };
-        let Some(body) = end(&node, &lock_id) else {
+        let state = ended.state(locks.server_time().now());
+        let Some(body) = end(&node, &lock_id, matches!(state, State::Expired { .. })) else {
             return Ok(false);
         };
         match patch(locks, &node, APPLY, &body).await {
@@ -105,7 +106,7 @@ pub async fn remove(locks: &Maintenance, ended: &NodeLease) -> Result<bool, Erro
                 let is_cordoned = stored["spec"]["unschedulable"] == true;
                 return Ok(NodeKeys::on(&node).cordon && !is_cordoned);
             }
-            // Whoever may not write the Node has set nothing there.
+            // A caller who may not write the Node has set nothing on it.
             Err(error) if error.is_rejection() && lock_id_on(&node).is_none() => return Ok(false),
             Err(error) => tries.wait(error).await?,
         }
