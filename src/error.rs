@@ -171,7 +171,7 @@ pub(crate) enum Failure {
     },
     /// A second Ctrl-C, which ended the command at once.
     InterruptedAgain,
-    /// Ctrl-C after the result was printed, while Events or the held label were being written.
+    /// Ctrl-C after the result was printed, while Events or keys of the Node were being written.
     InterruptedAfterResult,
     /// The problem was reported already.
     Reported(Kind),

@@ -25,9 +25,9 @@ use crate::run::targets::names;
 /// Multiple nodes are all-or-nothing: if one is refused, the others are released. Use --partial to
 /// keep the ones you got.
 ///
-/// With --wait, no node is locked until all are free. They are then locked one at a time in name order,
-/// so one of several overlapping callers always succeeds; the others release what they have and try
-/// again. There is no queue: the first client to acquire a free node wins.
+/// With --wait, no node is locked until all are free. They are then locked one at a time in name order.
+/// If somebody else takes one first, the ones you got are released and the wait goes on. There is no
+/// queue: the first client to acquire a free node wins.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint acquire worker-1 -m \"new kernel\"

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use futures::{StreamExt as _, stream};
 use maintenance_lease::{Change, Done, Error, HeldLease, NodeLease};
-use node_keys::{Asked, Conflict, Cordon, Mode, NotSet, Wanted};
+use node_keys::{Asked, Cordon, Mode, NotSet, Wanted};
 use tokio::time::timeout;
 
 use super::session::{PARALLEL, Session};
@@ -104,20 +104,17 @@ impl Session<'_> {
     }
 
     fn report_set(&self, lease: &NodeLease, asked: Option<&Asked>, wanted: &Wanted) {
-        self.report_conflicts(lease.node(), &wanted.conflicts);
+        for conflict in &wanted.conflicts {
+            let conflict = words::conflict(conflict);
+            self.terminal
+                .warn(format!("node/{}: {conflict}", lease.node()));
+        }
         if wanted.uncordons {
             self.terminal.remark(words::uncordoned(lease.node()));
         }
         if cordons(asked) || !lease.is_hold() {
             let words = words::protected(lease.node(), lease.is_hold(), wanted);
             self.terminal.remark(words);
-        }
-    }
-
-    fn report_conflicts(&self, node: &str, conflicts: &[Conflict]) {
-        for conflict in conflicts {
-            let conflict = words::conflict(conflict);
-            self.terminal.warn(format!("node/{node}: {conflict}"));
         }
     }
 

@@ -90,9 +90,9 @@ pub(crate) fn lines(
             Some(format!("check with `{}`", program.run("status --mine"))),
         ),
         Failure::InterruptedAfterResult => (
-            "interrupted after the result was printed: an Event or the held label may be missing"
+            "interrupted after the result was printed, which counts: an Event, the held label or a cordon may be missing or left"
                 .to_owned(),
-            None,
+            Some(format!("check with `{}`", program.run("doctor"))),
         ),
         Failure::InterruptedWrite { node } => (
             format!("interrupted: the write for node/{node} was in progress and may still take effect"),

@@ -20,10 +20,9 @@ pub(super) async fn release_all(
     outcome: &CommandOutcome,
     interruption: &Interruption,
 ) -> bool {
-    let processes = outcome.left;
-    if processes != Some(0) {
+    if !outcome.is_over() {
         for held in held {
-            leave(session, held, processes);
+            leave(session, held, outcome.left);
         }
         return false;
     }
