@@ -45,6 +45,8 @@ fn times_are_those_of_the_write() {
         uma.patch(&path, &lock(&uma, 1, &at(5))),
         "a client that is ahead",
     );
+    let renewal = json!({"spec": {"renewTime": at(30)}});
+    refused_by("maint-clock", &uma.patch(&path, &renewal), "a renewal");
     // The times of a hold are not checked.
     let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
     let path = free(&hugo, "clock-hold");

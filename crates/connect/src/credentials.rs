@@ -446,4 +446,39 @@ mod tests {
         let told = told.lock().expect("no panic");
         assert_eq!(*told, [Notice::SlowPlugin("/bin/sh".to_owned())]);
     }
+
+    #[tokio::test]
+    async fn a_login_is_used_until_it_expires_or_is_refused() {
+        for (expires, answer, runs) in [
+            ("2100-01-01T00:00:00Z", StatusCode::OK, "run\n"),
+            ("2020-01-01T00:00:00Z", StatusCode::OK, "run\nrun\n"),
+            (
+                "2100-01-01T00:00:00Z",
+                StatusCode::UNAUTHORIZED,
+                "run\nrun\n",
+            ),
+        ] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let script = format!(
+                r#"echo run >>"$0/runs"; echo '{{"kind": "ExecCredential",
+                "apiVersion": "client.authentication.k8s.io/v1",
+                "status": {{"token": "t", "expirationTimestamp": "{expires}"}}}}'"#
+            );
+            let (credentials, _) = credentials(&directory, &script);
+            let server = tower::service_fn(move |_: Request<Body>| async move {
+                let mut response = Response::new(Body::empty());
+                *response.status_mut() = answer;
+                Ok::<_, BoxError>(response)
+            });
+            let layer = CredentialsLayer(Credentials::Plugin(Arc::new(credentials)));
+            let mut client = layer.layer(server);
+            for _ in 0..2 {
+                let request = Request::new(Body::empty());
+                client.call(request).await.expect("an answer");
+            }
+            let file = directory.path().join("runs");
+            let found = fs::read_to_string(file).expect("a file");
+            assert_eq!(found, runs, "{expires} {answer}");
+        }
+    }
 }

@@ -211,4 +211,29 @@ mod tests {
             assert_eq!(err.hint().is_some(), has_hint, "{err}");
         }
     }
+
+    /// The system drops connections to a listener whose queue is full.
+    #[tokio::test]
+    async fn a_connection_has_a_time_limit_even_if_requests_have_none() {
+        let listener = tokio::net::TcpSocket::new_v4().expect("a socket");
+        listener
+            .bind("127.0.0.1:0".parse().unwrap())
+            .expect("a free port");
+        let listener = listener.listen(1).expect("it is bound");
+        let address = listener.local_addr().expect("it is bound");
+        let mut queue = Vec::new();
+        let wait = Duration::from_millis(200);
+        while let Ok(client) = tokio::time::timeout(wait, TcpStream::connect(address)).await {
+            queue.push(client.expect("it is queued"));
+        }
+        // From here on, time jumps to the next timer whenever nothing happens.
+        tokio::time::pause();
+        let begun = tokio::time::Instant::now();
+        let server: Uri = format!("http://{address}").parse().unwrap();
+        Dialer::new(None, None)
+            .open(server)
+            .await
+            .expect_err("nobody answers");
+        assert!(begun.elapsed() <= LONGEST_DIAL * 2, "{:?}", begun.elapsed());
+    }
 }

@@ -446,6 +446,8 @@ mod tests {
         assert!(!ended(StatusCode::TOO_MANY_REQUESTS).leaves_writes_unknown());
         assert!(ended(StatusCode::SERVICE_UNAVAILABLE).leaves_writes_unknown());
         assert!(ApiError::TimedOut(Duration::from_secs(1)).leaves_writes_unknown());
+        let request = "PATCH /x".to_owned();
+        assert!(ApiError::CutShort { request }.leaves_writes_unknown());
     }
 
     #[test]

@@ -278,6 +278,10 @@ mod tests {
                 r#"no Kubernetes API server answered GET /api/v1/nodes: the answer is text/html and begins with "<!DOCTYPE html> <html> <head><title>Log \"in\"\u{1b}[31m</title></h…""#
             )
         );
+        let call = Call::get("/api/v1/nodes?watch=true".to_owned(), Accept::Json);
+        let watch = origin(&call, 200, Some("text/html; charset=utf-8"));
+        let error = watch.expect_no_page().expect_err("a page");
+        assert!(matches!(error, ApiError::NotKubernetes { .. }), "{error}");
     }
 
     #[test]

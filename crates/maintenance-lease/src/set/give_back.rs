@@ -50,8 +50,7 @@ where
             };
             self.not_released(at, change, cause);
         }
-        let is_left = |error: &SetError| matches!(error, SetError::NotReleased { .. });
-        !self.failed.values().any(is_left)
+        !self.failed.values().any(is_not_released)
     }
 
     pub(super) fn not_released(&mut self, at: usize, change: Change, cause: Error) {
@@ -63,10 +62,14 @@ where
     /// Releases what was acquired without an answer, as far as that is done within two seconds, and records where a write may
     /// still take effect.
     pub(super) async fn settle_unanswered(&mut self) {
-        let is_settled = |error: &SetError| matches!(error, SetError::NotReleased { .. });
-        let failed = self.failed.iter().filter(|(_, error)| !is_settled(error));
-        let open: Vec<usize> = failed.map(|(&at, _)| at).collect();
-        let open: Vec<usize> = open.into_iter().filter(|&at| self.may_land(at)).collect();
+        let failed = self
+            .failed
+            .iter()
+            .filter(|(_, error)| !is_not_released(error));
+        let open: Vec<usize> = failed
+            .map(|(&at, _)| at)
+            .filter(|&at| self.may_land(at))
+            .collect();
         let (locks, since) = (self.locks, self.writes_before);
         let mut releases = Vec::new();
         for &at in &open {
@@ -117,4 +120,8 @@ where
         let open_writes = &self.locks.api.open_writes;
         open_writes.has_since(&self.targets[at].node, self.writes_before)
     }
+}
+
+fn is_not_released(error: &SetError) -> bool {
+    matches!(error, SetError::NotReleased { .. })
 }

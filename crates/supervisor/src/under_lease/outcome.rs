@@ -47,3 +47,22 @@ impl CommandOutcome {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No test can make processes that the system does not end.
+    #[test]
+    fn only_without_processes_is_it_over() {
+        let over = CommandOutcome::nothing();
+        assert!(over.is_over());
+        for left in [Some(1), None] {
+            let outcome = CommandOutcome {
+                left,
+                ..CommandOutcome::nothing()
+            };
+            assert!(!outcome.is_over(), "{outcome:?}");
+        }
+    }
+}
