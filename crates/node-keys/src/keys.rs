@@ -26,8 +26,8 @@ const LOCK_ID: &str = "kubectl-maint.dev/held-lock-id";
 /// The annotation with the end of the lock.
 const UNTIL: &str = "kubectl-maint.dev/held-until";
 
-/// The annotation with the id of a lock that ended and had no keys on the Node. It gives the Node another version, so a late
-/// apply for that lock fails.
+/// The annotation with the id of a lock that ended. It gives a Node without keys another version, so a late apply for that lock
+/// fails. For an expired lock it makes the server record the time of the write.
 const ENDED: &str = "kubectl-maint.dev/ended";
 
 /// The field of the cordon.
