@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
+use std::thread;
 
 use anyhow::{Context, Result, ensure};
 
@@ -21,8 +22,13 @@ const TEST: [&str; 5] = [
 /// Runs the simulation and the model on every bug, and prints a table. Fails if one of them misses a bug that it must
 /// find, or if both miss it.
 pub(crate) fn run() -> Result<()> {
-    let model = verdicts(cargo(&TEST).arg("model"))?;
-    let simulation = verdicts(cargo(&TEST).arg("seeded_bugs"))?;
+    // Each uses one processor.
+    let (model, simulation) = thread::scope(|scope| {
+        let model = scope.spawn(|| verdicts(cargo(&TEST).arg("model")));
+        let simulation = verdicts(cargo(&TEST).arg("seeded_bugs"));
+        (model.join().expect("no panic"), simulation)
+    });
+    let (model, simulation) = (model?, simulation?);
     ensure!(
         model.keys().eq(simulation.keys()) && !model.is_empty(),
         "model and simulation know different mistakes"
