@@ -176,8 +176,8 @@ fn while_the_held_label_is_written() {
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
         assert!(run.stdout.contains("worker-1 on hold"), "{run}");
-        let error = "error: interrupted after the result was printed, which counts: ";
-        assert!(run.stderr.contains(error), "{run}");
+        let error = "error: interrupted after the result was printed, which counts: an Event, the held label or a cordon may be missing or left\nhint: check with `kubectl maint doctor`\n";
+        assert!(run.stderr.ends_with(error), "{run}");
         assert_eq!(
             cluster.lease_of(&node)["spec"]["holderIdentity"],
             "kubeadm:alice@bastion"

@@ -234,6 +234,7 @@ mod tests {
             .open(server)
             .await
             .expect_err("nobody answers");
-        assert!(begun.elapsed() <= LONGEST_DIAL * 2, "{:?}", begun.elapsed());
+        let took = begun.elapsed();
+        assert!(took < LONGEST_DIAL + Duration::from_secs(1), "{took:?}");
     }
 }

@@ -209,8 +209,8 @@ pub fn end(node: &Node, ended: &str, has_expired: bool) -> Option<Value> {
     apply(node, &keys)
 }
 
-/// The merge patch that removes `keys` from `node`, whoever owns them. With the id of a lock that has `ended`, it sets this id,
-/// as [`end`] does.
+/// The merge patch that removes `keys` from `node`, whoever owns them. If a lock has `ended`, sets its id, for the reason that
+/// [`end`] gives.
 #[must_use]
 pub(crate) fn removal(node: &Node, keys: &NodeKeys, ended: Option<&str>) -> Value {
     let nulls = |map: &BTreeMap<String, String>| -> Map<String, Value> {
