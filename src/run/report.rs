@@ -10,7 +10,6 @@ use node_keys::{Asked, Cordon};
 use super::confirm::Confirmed;
 use super::events;
 use super::interruption::{Interruption, LAST_CHANCE, exit_at_interrupt};
-use super::keys::Protected;
 use super::lock_command::LockCommand;
 use super::lock_set::{Results, release_acquired};
 use super::parallel::in_order;
@@ -279,19 +278,12 @@ impl<'a> LockReport<'a> {
             let is_hold = self.command.verb == Verb::Hold;
             let hint = keys::release_uncordoned(is_hold, &failed, session.program);
             session.terminal.hint(hint);
+            self.problems.note(Kind::Other);
         }
-        self.note_protected(&protected);
-    }
-
-    /// Adds to the data which Nodes are labeled, and notes failures.
-    fn note_protected(&mut self, protected: &[Protected]) {
-        for protected in protected {
-            if protected.is_uncordoned {
-                self.problems.note(Kind::Other);
-            }
+        for it in &protected {
             let mut items = self.items.iter_mut();
-            if let Some(item) = items.find(|item| item.node == protected.node) {
-                item.labeled = Some(protected.is_labeled);
+            if let Some(item) = items.find(|item| item.node == it.node) {
+                item.labeled = Some(it.is_labeled);
             }
         }
     }
