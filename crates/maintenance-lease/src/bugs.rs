@@ -177,12 +177,12 @@ impl Bug {
             | Self::CheckDelayed
             | Self::OwnNonceNotRecognised
             | Self::StaleSuccess
+            | Self::UnchangedProvesFailure
             | Self::BrokenAcquisitionRepeated => Detector::Model,
             Self::DeadlineAfterAnswer
             | Self::NoNonce
             | Self::ReleaseUnchecked
             | Self::ExpiryWithoutMargin
-            | Self::UnchangedProvesFailure
             | Self::NonceProvesRenewal
             | Self::AskedDuration
             | Self::ConfirmationCarriedOver

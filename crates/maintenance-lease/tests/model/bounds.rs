@@ -237,6 +237,11 @@ pub(crate) const ELECTION_HALTS: Bounds = Bounds {
 };
 
 impl Bounds {
+    /// The same world, where all clocks agree. It has a quarter of the states.
+    pub(crate) const fn with_equal_clocks(self) -> Self {
+        Self { apart: 0, ..self }
+    }
+
     fn horizon(&self) -> Horizon {
         Horizon {
             longest: self.longest.unwrap_or(u32::MAX),
