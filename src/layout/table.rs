@@ -77,39 +77,28 @@ impl AlignedTable {
     /// Whether the terminal is wide enough for `rows` as the first rows, and for later rows that look like
     /// the typical row.
     #[must_use]
-    pub(crate) fn fits(&self, rows: impl IntoIterator<Item = Vec<String>>) -> bool {
-        let headers = self.headers();
-        let all = headers.into_iter().chain(rows).chain(self.typical.clone());
-        self.fitting(&needed(all)).is_some()
+    pub(crate) fn fits(&self, rows: &[Vec<String>]) -> bool {
+        let mut needed = needed(rows);
+        let others = self.headers().into_iter().chain(self.typical.clone());
+        others.for_each(|row| widen(&mut needed, &row));
+        self.fitting(&needed).is_some()
     }
 
     /// The lines of some rows, after the headers if these are the first rows.
-    ///
-    /// Iterates over the rows twice: once for the widths, and once for the lines. So not all cells are in
-    /// memory at once. The rows must be the same both times.
-    pub(crate) fn rows(
-        &mut self,
-        rows: impl IntoIterator<Item = Vec<String>, IntoIter: Clone>,
-    ) -> Vec<String> {
+    pub(crate) fn rows(&mut self, rows: impl IntoIterator<Item = Vec<String>>) -> Vec<String> {
         let headers = self.headers();
         self.headers = false;
-        let mut rows = headers.into_iter().chain(rows);
-        let needed = needed(rows.clone());
+        let rows: Vec<Vec<String>> = headers.into_iter().chain(rows).collect();
+        let needed = needed(&rows);
         let widths = match &self.widths {
             None => self.first_widths(needed),
             Some(first) => self.later_widths(first, &needed),
         };
-        let mut all = Vec::new();
-        loop {
-            let block: Vec<Vec<String>> = rows.by_ref().take(BLOCK).collect();
-            if block.is_empty() {
-                break;
-            }
-            let lines = lines(&block, &widths, GAP).into_iter();
-            all.extend(lines.map(|line| line.trim_end().to_owned()));
-        }
+        let blocks = rows.chunks(BLOCK);
+        let lines = blocks.flat_map(|block| lines(block, &widths, GAP));
+        let lines = lines.map(|line| line.trim_end().to_owned()).collect();
         self.widths.get_or_insert(widths);
-        all
+        lines
     }
 
     fn headers(&self) -> Option<Vec<String>> {
@@ -186,12 +175,12 @@ impl AlignedTable {
 /// The first of the tables that fits, otherwise the last one, with its rows.
 pub(crate) fn first_to_fit<R>(tables: impl IntoIterator<Item = (AlignedTable, R)>) -> String
 where
-    R: IntoIterator<Item = Vec<String>, IntoIter: Clone>,
+    R: IntoIterator<Item = Vec<String>>,
 {
     let mut shown = String::new();
     for (mut table, rows) in tables {
-        let rows = rows.into_iter();
-        let fits = table.fits(rows.clone());
+        let rows: Vec<_> = rows.into_iter().collect();
+        let fits = table.fits(&rows);
         shown = table.rows(rows).join("\n");
         if fits {
             break;
@@ -207,11 +196,9 @@ fn whole(widths: &[u16]) -> usize {
 }
 
 /// The width that each column needs for these rows.
-fn needed(rows: impl IntoIterator<Item: AsRef<[String]>>) -> Vec<u16> {
+fn needed(rows: &[Vec<String>]) -> Vec<u16> {
     let mut needed = Vec::new();
-    for row in rows {
-        widen(&mut needed, row.as_ref());
-    }
+    rows.iter().for_each(|row| widen(&mut needed, row));
     needed
 }
 

@@ -213,13 +213,9 @@ impl Cells {
             .collect()
     }
 
-    fn rows<'a>(
-        &'a self,
-        columns: &'a [Column],
-        views: &'a [View<'_>],
-        now: Now,
-    ) -> impl Iterator<Item = Vec<String>> + Clone + 'a {
-        views.iter().map(move |view| self.row(columns, view, now))
+    fn rows(&self, columns: &[Column], views: &[View<'_>], now: Now) -> Vec<Vec<String>> {
+        let rows = views.iter().map(|view| self.row(columns, view, now));
+        rows.collect()
     }
 }
 
@@ -245,7 +241,7 @@ impl Columns {
     }
 
     fn fit(&self, cells: &Cells, views: &[View<'_>], now: Now) -> bool {
-        self.aligned.fits(cells.rows(&self.columns, views, now))
+        self.aligned.fits(&cells.rows(&self.columns, views, now))
     }
 
     /// The headers, if these are the first rows, and a line for each row.
