@@ -11,8 +11,8 @@ use serde_json::json;
 use crate::support::Treatment::{Keep, Pass};
 use crate::support::{Cluster, at_a_terminal, holder_of, in_memory, on_both, on_real, requests};
 
-const CONTENDERS: usize = 64;
-const ROUNDS: usize = 25;
+const CONTENDERS: usize = 16;
+const ROUNDS: usize = 10;
 
 /// The outcome of one contender.
 struct Attempt {
@@ -22,7 +22,7 @@ struct Attempt {
 }
 
 #[test]
-fn of_64_holders_one_gets_the_node() {
+fn of_16_holders_one_gets_the_node() {
     on_real("race-many", |cluster| {
         let holders: Vec<String> = (0..CONTENDERS)
             .map(|number| format!("user{number}@bastion"))
@@ -32,7 +32,7 @@ fn of_64_holders_one_gets_the_node() {
 }
 
 #[test]
-fn of_64_processes_of_one_holder_one_gets_the_node() {
+fn of_16_processes_of_one_holder_one_gets_the_node() {
     on_real("race-one", |cluster| {
         rounds(cluster, &vec!["ops@bastion".to_owned(); CONTENDERS]);
     });
@@ -85,7 +85,7 @@ fn rounds(cluster: &Cluster, holders: &[String]) {
 
 #[test]
 fn a_rival_midway_through_many_nodes_costs_few_requests() {
-    const NODES: usize = 200;
+    const NODES: usize = 100;
     on_both("race-midway", |cluster| {
         let nodes: Vec<String> = (0..NODES)
             .map(|number| cluster.node(&format!("worker-{number:03}")))
@@ -111,7 +111,7 @@ fn a_rival_midway_through_many_nodes_costs_few_requests() {
         let run = run.ends();
         assert_eq!(run.code, 3, "{run}");
         assert!(run.stderr.contains(": locked by bob@laptop"), "{run}");
-        assert!(run.stderr.contains("0 of 200 nodes acquired"), "{run}");
+        assert!(run.stderr.contains("0 of 100 nodes acquired"), "{run}");
         // Each node is acquired and released once, and the refused node is read a few times.
         let sent = requests(&run).len();
         assert!(sent <= 2 * NODES + 10, "{sent} requests");
