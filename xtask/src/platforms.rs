@@ -12,12 +12,16 @@ use crate::output::print;
 
 /// Type-check the shipped packages for macOS and Windows
 ///
-/// Also checks xtask for macOS, because a release is tested there with it.
+/// Also checks the tests of the packages that have code for these systems, and xtask for macOS, because a release is
+/// tested there with it.
 ///
 /// Nothing is linked, so no compiler for these systems is needed. rustup installs Rust's standard library for them. A
 /// system that can't be set up, for example without rustup or a network, is skipped with a warning.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {}
+
+/// The packages whose tests also support other systems.
+const WITH_TESTS: [&str; 2] = ["boot-clock", "supervisor"];
 
 const MACOS: &str = "aarch64-apple-darwin";
 
@@ -31,17 +35,19 @@ impl Arguments {
             if target == MACOS {
                 packages.push("xtask".to_owned());
             }
-            run(&mut clippy(&packages, target))?;
+            run(&mut clippy(&packages, target, &[]))?;
+            run(&mut clippy(&WITH_TESTS, target, &["--tests"]))?;
         }
         Ok(())
     }
 }
 
 /// The clippy command for these packages.
-fn clippy(packages: &[String], target: &str) -> Command {
+fn clippy(packages: &[impl AsRef<str>], target: &str, what: &[&str]) -> Command {
     let mut clippy = cargo(&["clippy", "--locked", "--target", target]);
+    clippy.args(what);
     for package in packages {
-        clippy.args(["--package", package]);
+        clippy.args(["--package", package.as_ref()]);
     }
     clippy.envs(without_c_compiler(target));
     clippy.args(["--", "-D", "warnings"]);
@@ -99,6 +105,9 @@ mod tests {
         assert!(shipped.contains(&"supervisor".to_owned()), "{shipped:?}");
         for other in ["sandbox", "lease-elect"] {
             assert!(!shipped.contains(&other.to_owned()), "{shipped:?}");
+        }
+        for tested in WITH_TESTS {
+            assert!(shipped.contains(&tested.to_owned()), "{shipped:?}");
         }
     }
 

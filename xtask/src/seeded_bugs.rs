@@ -22,7 +22,7 @@ const TEST: [&str; 5] = [
 /// Runs the simulation and the model on every bug, and prints a table. Fails if one of them misses a bug that it must
 /// find, or if both miss it.
 pub(crate) fn run() -> Result<()> {
-    // Each uses one processor.
+    // The simulation uses only one processor.
     let (model, simulation) = thread::scope(|scope| {
         let model = scope.spawn(|| verdicts(cargo(&TEST).arg("model")));
         let simulation = verdicts(cargo(&TEST).arg("seeded_bugs"));

@@ -237,7 +237,7 @@ pub(crate) const ELECTION_HALTS: Bounds = Bounds {
 };
 
 impl Bounds {
-    /// The same world, where all clocks agree. It has a quarter of the states.
+    /// The same world, where all clocks agree. It has far fewer states.
     pub(crate) const fn with_equal_clocks(self) -> Self {
         Self { apart: 0, ..self }
     }
